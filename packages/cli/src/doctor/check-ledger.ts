@@ -42,6 +42,20 @@ export async function checkLedger(
   }
 }
 
+/** URL of the ledger. `undefined` where it is not there, or named wrongly. */
+export function findLedger(
+  env: Terminal["env"],
+  { folder }: Pick<Io, "folder">,
+): string | undefined {
+  try {
+    const url = readLedgerUrl(env, undefined);
+    return url === "sqlite::memory:" || isLedgerAbsent(url, folder) ? undefined : url;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return undefined;
+  }
+}
+
 /** The place where a seller will create it. */
 function checkPlace(url: string, folder: string): Check {
   const place = dirname(ledgerFile(url, folder) ?? folder);

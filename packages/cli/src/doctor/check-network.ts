@@ -6,6 +6,7 @@ import type { LocalAccount } from "viem";
 import { type Check, toChecks } from "./check.ts";
 import { checkClock } from "./check-clock.ts";
 import { checkEndpoints } from "./check-endpoints.ts";
+import { checkRecipient, type Recipient } from "./check-recipient.ts";
 import { checkRelayer } from "./check-relayer.ts";
 
 /**
@@ -14,10 +15,12 @@ import { checkRelayer } from "./check-relayer.ts";
 export async function checkNetwork(options: {
   network: ConfiguredNetwork;
   relayer: LocalAccount | undefined;
+  /** `undefined` where no recipient or no ledger is named. */
+  recipient: Recipient | undefined;
   /** Unix milliseconds. */
   now: () => number;
 }): Promise<Check[]> {
-  const { network, relayer, now } = options;
+  const { network, relayer, recipient, now } = options;
   const endpoints = await checkEndpoints(network);
   if (endpoints.usable.length === 0) return endpoints.checks;
   const pool = createRpcPool({ chainId: network.chainId, rpcUrls: endpoints.usable });
@@ -26,6 +29,7 @@ export async function checkNetwork(options: {
       lookAtTokens(network, pool),
       checkRelayer({ network, relayer, pool }),
       checkClock({ network, pool, now }),
+      recipient ? checkRecipient({ network, assets: assetsOf(network), pool, recipient }) : [],
     ]);
     return [...endpoints.checks, ...others.flat()];
   } catch (error) {
@@ -37,12 +41,20 @@ export async function checkNetwork(options: {
   }
 }
 
-async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<Check[]> {
-  const { knownToken, tokens, name } = network;
+function domainsOf({ knownToken, tokens }: ConfiguredNetwork) {
   const described = tokens.filter((token) => typeof token !== "string");
-  const domains = knownToken ? [knownToken, ...described] : described;
-  const named = tokens.filter((token) => typeof token === "string");
-  const assets = [...domains.map(({ address }) => address), ...named];
+  return knownToken ? [knownToken, ...described] : described;
+}
+
+function assetsOf(network: ConfiguredNetwork) {
+  const named = network.tokens.filter((token) => typeof token === "string");
+  return [...domainsOf(network).map(({ address }) => address), ...named];
+}
+
+async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<Check[]> {
+  const { knownToken, name } = network;
+  const domains = domainsOf(network);
+  const assets = assetsOf(network);
   const subject = { topic: "token", about: name } as const;
   if (assets.length === 0) {
     const found = "The network has no known token: add yours to COINSLOT_TOKENS to check it.";

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
-import { isSameAddress } from "@coinslot/protocol";
+import { type Address, isSameAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
@@ -16,6 +16,8 @@ export interface CheckedSettings {
   checks: Check[];
   networks: ConfiguredNetwork[];
   relayer: LocalAccount | undefined;
+  /** The seller's address. */
+  payTo: Address | undefined;
 }
 
 const topic = "settings";
@@ -53,7 +55,7 @@ export function checkSettings(
     const names = networks.map(({ name }) => name).join(", ");
     checks.push({ topic, status: "ok", found: `${roles} on ${names}` });
   }
-  return { checks, networks, relayer };
+  return { checks, networks, relayer, payTo: seller };
 }
 
 function isOpenToOthers(file: string): boolean {

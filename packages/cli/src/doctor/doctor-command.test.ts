@@ -1,5 +1,6 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createPayingFetch } from "@coinslot/client";
 import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exitCode } from "../exit-code.ts";
@@ -140,6 +141,40 @@ describe("coinslot doctor", () => {
       expect(broken.find("ledger")).toMatchObject([{ status: "broken" }]);
       const nowhere = await examine({ COINSLOT_LEDGER: `sqlite:${folder}/no/ledger.db` });
       expect(nowhere.find("ledger")[0]?.found).toContain("make the folder");
+    });
+  });
+
+  it("warns of a recipient whose payments another ledger has", async () => {
+    await inFolder(async (folder) => {
+      const [own, another] = ["own.db", "another.db"].map((name) => `sqlite:${join(folder, name)}`);
+      if (own === undefined || another === undefined) throw new Error("No ledgers.");
+      const { seller, buyer } = devnet.accounts;
+      const examineOwn = async () => {
+        const { find, code } = await examine({ COINSLOT_LEDGER: own }, { folder });
+        return { code, checks: find("recipient") };
+      };
+      async function buyAt(ledger: string): Promise<void> {
+        const shop = await startTestSeller({ devnet, ledger });
+        try {
+          const pay = createPayingFetch({
+            privateKey: buyer.privateKey,
+            rpcUrls: { [devnet.network]: devnet.rpcUrl },
+          });
+          expect((await pay(`${shop.url}/weather`)).status).toBe(200);
+        } finally {
+          await shop.stop();
+        }
+      }
+      await devnet.mint({ to: buyer.address, amount: 1_000_000n });
+      await buyAt(own);
+      // A plain transfer is no payment.
+      await devnet.mint({ to: seller.address, amount: 5n });
+      expect(await examineOwn()).toMatchObject({ code: exitCode.done, checks: [{ status: "ok" }] });
+      await buyAt(another);
+      expect(await examineOwn()).toMatchObject({
+        code: exitCode.done,
+        checks: [{ status: "warning", found: expect.stringContaining("give each ledger its own") }],
+      });
     });
   });
 

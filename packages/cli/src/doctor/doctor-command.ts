@@ -2,7 +2,7 @@ import { Command } from "commander";
 import type { Io } from "../io.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
-import { checkLedger } from "./check-ledger.ts";
+import { checkLedger, findLedger } from "./check-ledger.ts";
 import { checkNetwork } from "./check-network.ts";
 import { checkSettings } from "./check-settings.ts";
 
@@ -22,10 +22,12 @@ Examples:
   coinslot doctor --json`,
     )
     .action(async ({ json }: { json?: true }): Promise<void> => {
-      const { checks: settings, networks, relayer } = checkSettings(terminal.env, io);
+      const { checks: settings, networks, relayer, payTo } = checkSettings(terminal.env, io);
+      const ledgerUrl = findLedger(terminal.env, io);
+      const recipient = payTo && ledgerUrl ? { payTo, ledgerUrl } : undefined;
       const stopWaiting = io.showWaiting("looking");
       const others = await Promise.all([
-        ...networks.map((network) => checkNetwork({ network, relayer, now: Date.now })),
+        ...networks.map((network) => checkNetwork({ network, relayer, recipient, now: Date.now })),
         checkLedger(terminal.env, io),
       ]).finally(stopWaiting);
       const checks = [...settings, ...others.flat()];
