@@ -1,5 +1,6 @@
 import type { Hex } from "@coinslot/protocol";
 import { expect, test } from "vitest";
+import { defaultCodePayerLimits } from "../ledger/ledger-limits.ts";
 import type { Claim } from "../schemes/scheme.ts";
 import { createSimulationCache } from "./simulation-cache.ts";
 
@@ -45,6 +46,14 @@ test("a simulation does not apply to another authorization with the same nonce",
   for (const other of others) {
     expect(readings.recall(other)).toBeUndefined();
   }
+});
+
+test("twelve payments of payers with code fit the default gas budget of a minute", () => {
+  const readings = createSimulationCache({ ...times, now: () => 0 });
+  const signature: Hex = `0x${"77".repeat(100)}`;
+  readings.remember({ ...first, signature }, { payerHasCode: true, gasUsed: undefined });
+  const gas = readings.gasAtRisk(first.id) ?? 0n;
+  expect(defaultCodePayerLimits.gasPerMinute / gas).toBe(12n);
 });
 
 test("a payer seen with code puts gas at risk for a while, whatever its nonce's later simulations return", () => {
