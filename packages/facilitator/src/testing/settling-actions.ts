@@ -1,5 +1,5 @@
 import { multicall3, testUsdt0 } from "@coinslot/devnet";
-import { type AuthorizationId, type Reservation, toLowerHex } from "@coinslot/protocol";
+import { type AuthorizationId, type Hex, type Reservation, toLowerHex } from "@coinslot/protocol";
 import { encodeFunctionData, type LocalAccount } from "viem";
 import { afterEach, expect } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
@@ -63,6 +63,21 @@ export async function submitAsStranger({ devnet }: SettlingDevnet, paid: Paid) {
   });
   await devnet.client.waitForTransactionReceipt({ hash });
   return hash;
+}
+
+/** Signs a transaction of a third party for the authorization, and sends nothing. */
+export async function signAsStranger({ devnet }: SettlingDevnet, paid: Paid): Promise<Hex> {
+  const { client, chainId, token } = devnet;
+  const { deployer } = devnet.accounts;
+  const fees = await client.estimateFeesPerGas();
+  return deployer.signTransaction({
+    ...fees,
+    chainId,
+    nonce: await client.getTransactionCount({ address: deployer.address }),
+    to: token,
+    data: transferCall(paid),
+    gas: 200_000n,
+  });
 }
 
 /** Executes several authorizations in one transaction of another sender. */

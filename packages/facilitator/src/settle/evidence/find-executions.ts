@@ -2,22 +2,74 @@ import { RpcError, type RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Execution } from "../../schemes/scheme.ts";
+import { readAuthorizationStates } from "./authorization-states.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
+
+/** A search for executions of payments, by any sender. */
+interface Search {
+  rpc: RpcRequester;
+  payments: readonly OrderedPayment[];
+  /** First block of each payment. Default: the one after the block that showed it as unused. */
+  fromBlock?: ((payment: OrderedPayment) => bigint) | undefined;
+  toBlock: bigint;
+  /** Blocks on top after which nothing is taken back. */
+  finalAfter: number;
+}
 
 /**
  * Finds payments that any sender executed, or that were cancelled, in some blocks: one query for
  * each token and range of blocks. A payment without either is missing in the result.
  *
- * @param options.fromBlock of each payment. A token's search begins at its lowest.
+ * A reorganisation may place an execution in a block that replaces the one which showed the
+ * authorization as unused, or one below it. So a payment that is used by `toBlock`, and is not
+ * found, is searched `finalAfter` blocks further back. A token's search begins at its lowest block.
+ *
  * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
  */
-export async function findExecutions(options: {
-  rpc: RpcRequester;
-  payments: readonly OrderedPayment[];
-  fromBlock: (payment: OrderedPayment) => bigint;
-  toBlock: bigint;
-}): Promise<Map<OrderedPayment, Execution>> {
-  const { rpc, payments, fromBlock, toBlock } = options;
+export async function findExecutions(search: Search): Promise<Map<OrderedPayment, Execution>> {
+  const { payments, fromBlock = startOf, finalAfter } = search;
+  const found = await searchBlocks(search, fromBlock);
+  const absent = payments.filter(
+    (payment) => !found.has(payment) && fromBlock(payment) === startOf(payment),
+  );
+  if (finalAfter === 0 || absent.length === 0) return found;
+  try {
+    return new Map([...found, ...(await searchReplaced({ ...search, payments: absent }))]);
+  } catch (error) {
+    if (!isNodesFault(error)) throw error;
+    // Those that were found keep their outcome.
+    for (const payment of absent) found.set(payment, { outcome: "unknown" });
+    return found;
+  }
+}
+
+/** The block after the one at whose end the authorization was unused. */
+function startOf({ payment }: OrderedPayment): bigint {
+  return BigInt(payment.unusedAtBlock ?? 0) + 1n;
+}
+
+/** Searches the used ones of these payments also in the blocks that may have been replaced. */
+async function searchReplaced(search: Search): Promise<Map<OrderedPayment, Execution>> {
+  const { rpc, toBlock, finalAfter } = search;
+  const seen = search.payments.filter(({ payment }) => payment.unusedAtBlock !== undefined);
+  if (seen.length === 0) return new Map();
+  const states = await readAuthorizationStates({
+    rpc,
+    payments: seen.map(({ payment }) => payment),
+    blockNumber: toBlock,
+  });
+  // A token that does not answer may have used them.
+  const payments = seen.filter((_, index) => states[index] !== false);
+  return searchBlocks({ ...search, payments }, (payment) => {
+    const start = startOf(payment) - BigInt(finalAfter);
+    return start < 0n ? 0n : start;
+  });
+}
+
+async function searchBlocks(
+  { rpc, payments, toBlock }: Search,
+  fromBlock: (payment: OrderedPayment) => bigint,
+): Promise<Map<OrderedPayment, Execution>> {
   const found = new Map<OrderedPayment, Execution>();
   for (const [scheme, claims] of claimsByScheme(payments)) {
     const executions = await scheme.findExecutions({
@@ -35,12 +87,16 @@ export async function findExecutions(options: {
  * `findExecutions` for callers whose other payments go on: returns `undefined` on a node's fault.
  */
 export async function tryToFindExecutions(
-  options: Parameters<typeof findExecutions>[0],
+  search: Search,
 ): Promise<Awaited<ReturnType<typeof findExecutions>> | undefined> {
   try {
-    return await findExecutions(options);
+    return await findExecutions(search);
   } catch (error) {
-    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
+    if (isNodesFault(error)) return undefined;
     throw error;
   }
+}
+
+function isNodesFault(error: unknown): boolean {
+  return error instanceof RpcError || error instanceof z.ZodError;
 }

@@ -48,7 +48,7 @@ async function failuresOf(calls: number, included: "payments" | "filler" = "paym
     chainId: 9745,
   });
   const { outcomes } = await resolveTransaction({
-    network: { rpc, serveAfter: () => 0 },
+    network: { rpc, serveAfter: () => 0, finalAfter: 0 },
     transaction: {
       id: "one",
       network: "eip155:9745",

@@ -39,7 +39,7 @@ export interface Resolution {
  * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {
-  network: { rpc: RpcRequester; serveAfter: SettlementNetwork["serveAfter"] };
+  network: { rpc: RpcRequester } & Pick<SettlementNetwork, "serveAfter" | "finalAfter">;
   transaction: OpenTransaction;
   receipt: TransactionReceipt;
   /** Blocks on top of the receipt's own. */
@@ -127,7 +127,7 @@ export async function resolveTransaction(options: {
 }
 
 async function explainAbsent(
-  { rpc }: { rpc: RpcRequester },
+  { rpc, finalAfter }: { rpc: RpcRequester; finalAfter: number },
   absent: readonly OrderedPayment[],
   tried: Omit<Failure, "reason"> & { inclusion: Inclusion },
 ): Promise<{
@@ -142,8 +142,8 @@ async function explainAbsent(
       : await tryToFindExecutions({
           rpc,
           payments: searchable,
-          fromBlock: ({ payment }) => BigInt(payment.unusedAtBlock ?? 0) + 1n,
           toBlock: BigInt(tried.inclusion.blockNumber),
+          finalAfter,
         });
   if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
   const outcomes: PaymentOutcomes[] = [];

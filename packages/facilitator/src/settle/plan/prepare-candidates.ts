@@ -155,7 +155,7 @@ async function explainRefusals(options: {
 
 /** Executions of those that were used, up to the newest of their readings. */
 async function searchUsed(
-  { rpc }: SettlementNetwork,
+  { rpc, finalAfter }: SettlementNetwork,
   refused: ReadonlyMap<OrderedPayment, SimulationResult>,
 ): Promise<ReadonlyMap<OrderedPayment, Execution>> {
   const used: OrderedPayment[] = [];
@@ -167,8 +167,7 @@ async function searchUsed(
     if (blockNumber > toBlock) toBlock = blockNumber;
   }
   if (used.length === 0) return new Map();
-  const fromBlock = ({ payment }: OrderedPayment) => BigInt(payment.unusedAtBlock ?? 0) + 1n;
-  const found = await tryToFindExecutions({ rpc, payments: used, fromBlock, toBlock });
+  const found = await tryToFindExecutions({ rpc, payments: used, toBlock, finalAfter });
   return found ?? new Map(used.map((queued) => [queued, { outcome: "unknown" }]));
 }
 

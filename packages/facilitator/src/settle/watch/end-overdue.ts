@@ -92,14 +92,13 @@ async function readStates(
 }
 
 async function explainUsed(
-  { rpc }: OverdueNetwork,
+  { rpc, finalAfter }: OverdueNetwork,
   used: readonly OrderedPayment[],
   head: bigint,
 ): Promise<PaymentOutcomes[]> {
   const payments = used.filter(({ payment }) => payment.unusedAtBlock !== undefined);
   if (payments.length === 0) return [];
-  const fromBlock = ({ payment }: OrderedPayment) => BigInt(payment.unusedAtBlock ?? 0) + 1n;
-  const executions = await findExecutions({ rpc, payments, fromBlock, toBlock: head });
+  const executions = await findExecutions({ rpc, payments, toBlock: head, finalAfter });
   const outcomes: PaymentOutcomes[] = [];
   for (const [{ payment }, execution] of executions) {
     const reason = schemeOf(payment).reasons.alreadyUsed;

@@ -37,6 +37,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
       payments: searchable,
       fromBlock: ({ payment }) => startOf(watch, payment),
       toBlock: head,
+      finalAfter: network.finalAfter,
     });
     const unsettled = await recordExecutions(watch, found, head);
     for (const each of searchable) {
