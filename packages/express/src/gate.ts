@@ -15,6 +15,7 @@ import { isRecord } from "./is-record.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
 import { createBodyPool } from "./replay/body-pool.ts";
+import { createReplayLimit } from "./replay/replay-limit.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
 import { createReservationStore } from "./reservations/reservation-store.ts";
 import { createTurns } from "./reservations/turns.ts";
@@ -49,6 +50,7 @@ export interface Gate {
 const shared = {
   answers: createAnswerMemory(),
   bodies: createBodyPool(),
+  replays: createReplayLimit(),
   turns: createTurns(),
 };
 

@@ -212,7 +212,9 @@ async function serve(visit: Visit): Promise<void> {
     case "delivered": {
       const kept = openKeptAnswer(admission.answer, seal);
       if (kept === undefined) return refuse("invalid_exact_evm_nonce_already_used");
-      return handOverKept(order, kept, admission.settlement);
+      const deliver = () => handOverKept(order, kept, admission.settlement);
+      if (await visit.replays.send(payment.id, deliver)) return;
+      return answerRefusal(response, refusals.inUse);
     }
     case "reserved":
     case "resumed": {

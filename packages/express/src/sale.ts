@@ -10,6 +10,7 @@ import type { Purchase } from "./offer/purchase.ts";
 import type { AnswerMemory } from "./replay/answer-memory.ts";
 import type { AnswerSeal } from "./replay/answer-seal.ts";
 import type { BodyPool } from "./replay/body-pool.ts";
+import type { ReplayLimit } from "./replay/replay-limit.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
 import type { Turns } from "./reservations/turns.ts";
 import type { Route } from "./routes/read-routes.ts";
@@ -26,6 +27,7 @@ export interface Visit {
   /** By payer. */
   turns: Turns;
   bodies: BodyPool;
+  replays: ReplayLimit;
   route: Route;
   wires: readonly Wire[];
   makeOffer: MakeOffer;
