@@ -53,9 +53,11 @@ it("searches each token from its own start, where the logs of another stay unrea
     resumeAfter: "",
   };
 
+  await devnet.mine(20);
   const first = await devnet.client.getBlockNumber();
   await watchFailed(watch, first);
   await devnet.mine(3);
   await watchFailed(watch, await devnet.client.getBlockNumber());
-  expect(starts).toEqual([1, Number(first) + 1]);
+  // Eight blocks more: their logs may have been late.
+  expect(starts).toEqual([1, Number(first) - 7]);
 });

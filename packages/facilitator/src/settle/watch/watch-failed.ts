@@ -19,6 +19,12 @@ interface FailedWatch extends Pick<WatchContext, "searchedTo" | "resumeAfter"> {
 const maxAtOnce = 500;
 
 /**
+ * Blocks that each search repeats. Behind one URL several machines may answer: one returns the
+ * head, another returns no logs of the newest blocks yet. Some nodes grant ten blocks a query.
+ */
+const lateBlocks = 8n;
+
+/**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
  */
 export async function watchFailed(watch: FailedWatch, head: bigint): Promise<void> {
@@ -102,7 +108,9 @@ async function closeOver(
 }
 
 function startOf({ searchedTo }: FailedWatch, payment: PendingPayment): bigint {
+  const first = BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0) + 1n;
   const searched = searchedTo.get(payment.id);
-  if (searched !== undefined) return searched + 1n;
-  return BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0) + 1n;
+  if (searched === undefined) return first;
+  const next = searched + 1n - lateBlocks;
+  return next > first ? next : first;
 }
