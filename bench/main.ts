@@ -4,6 +4,7 @@
 //   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
+import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -21,6 +22,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   indexing,
   "indexing-queries": () => indexingQueries("sqlite"),
   "indexing-queries-postgres": () => indexingQueries("postgres"),
+  "growth-slow-blocks": slowBlocks,
 };
 
 const { values, positionals } = parseArgs({
