@@ -29,6 +29,7 @@ export {
   type SoldItem,
   type WireName,
 } from "./facilitator/reservation.ts";
+export { settleTimeoutMsFor } from "./facilitator/settle-timeout.ts";
 export {
   type Address,
   addressSchema,

@@ -13,6 +13,7 @@ import {
 import type { MaybePromise } from "../maybe-promise.ts";
 import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
 import { toForeignRequest } from "./foreign-request.ts";
+import { settleDeadlineMs } from "./settle-deadline.ts";
 
 /** Address and access of a hosted facilitator. */
 export interface FacilitatorClientOptions {
@@ -22,10 +23,20 @@ export interface FacilitatorClientOptions {
   headers?: (Record<string, string> | (() => MaybePromise<Record<string, string>>)) | undefined;
   /** Receiver of lifecycle events of verifications and settlements (`X-Event-Callback`). */
   eventCallback?: string | undefined;
-  /** Deadline of one request, its answer included. Default 30,000. */
+  /**
+   * Deadline of one request, its answer included. Default 30,000; for a settlement 35,000, and more
+   * on a known chain with slow blocks.
+   */
   timeoutMs?: number | undefined;
   /** Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
+}
+
+/** One request beside its path and body. */
+interface Exchange {
+  extraHeaders?: Record<string, string>;
+  /** In milliseconds, where none is configured. */
+  deadlineMs?: number;
 }
 
 /**
@@ -42,14 +53,14 @@ export interface FacilitatorClientOptions {
  * ```
  */
 export function createFacilitatorClient(options: FacilitatorClientOptions): Facilitator {
-  const { url, headers = {}, timeoutMs = 30_000, fetch: exchange = fetch } = options;
+  const { url, headers = {}, timeoutMs, fetch: exchange = fetch } = options;
   const base = readBase(url);
   const callback = readCallback(options.eventCallback);
 
   async function ask(
     path: "verify" | "settle" | "supported",
     body?: unknown,
-    extraHeaders: Record<string, string> = {},
+    { extraHeaders = {}, deadlineMs = 30_000 }: Exchange = {},
   ): Promise<JsonAnswer> {
     const own = typeof headers === "function" ? await headers() : headers;
     return exchangeJson({
@@ -57,7 +68,7 @@ export function createFacilitatorClient(options: FacilitatorClientOptions): Faci
       method: body === undefined ? "GET" : "POST",
       headers: { ...own, ...(body === undefined ? {} : callback), ...extraHeaders },
       body,
-      timeoutMs,
+      timeoutMs: timeoutMs ?? deadlineMs,
       fetch: exchange,
     });
   }
@@ -67,7 +78,8 @@ export function createFacilitatorClient(options: FacilitatorClientOptions): Faci
     if (!read.ok) return read;
     const request = toForeignRequest({ request: read.request, resource });
     const { x402Version } = request.paymentPayload;
-    return { ok: true as const, body: { x402Version, ...request } };
+    const { network } = read.request.paymentRequirements;
+    return { ok: true as const, body: { x402Version, ...request }, network };
   }
 
   return {
@@ -83,8 +95,10 @@ export function createFacilitatorClient(options: FacilitatorClientOptions): Faci
     async settle(paymentPayload, paymentRequirements, { idempotencyKey, resource } = {}) {
       const written = write(paymentPayload, paymentRequirements, resource);
       if (!written.ok) throw new FacilitatorError(written.message, { kind: "bad_response" });
-      const extra = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
-      const { status, json } = await ask("settle", written.body, extra);
+      const { status, json } = await ask("settle", written.body, {
+        extraHeaders: idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey },
+        deadlineMs: settleDeadlineMs(written.network),
+      });
       const settled = settleResponseSchema.safeParse(json);
       if (!settled.success || (status !== 200 && settled.data.success)) throw unreadable();
       return parseSettleResponse(settled.data);
