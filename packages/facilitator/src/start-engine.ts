@@ -3,6 +3,7 @@ import {
   ConfigurationError,
   multicall3Address,
   type Network,
+  settleTimeoutMsFor,
   toLowerHex,
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
@@ -19,6 +20,8 @@ import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from ".
 import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
+import { createBlockPace } from "./settle/pace/block-pace.ts";
+import { createPacedTimes } from "./settle/pace/paced-times.ts";
 import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
@@ -186,7 +189,11 @@ async function startParts(
     context,
     verifier,
     settlements,
-    timeoutMs: settings.settleTimeoutMs,
+    timeoutMs(network, payment) {
+      const served = network && settlements.get(network)?.network;
+      if (served) return served.times.settleTimeoutMs(served.serveAfter(payment));
+      return settings.configuredTimes.settleTimeoutMs ?? settleTimeoutMsFor(undefined);
+    },
     maxAnswerBytes: settings.maxAnswerBytes,
     async ready() {
       await Promise.all([...settlements.values()].map(whenReconciled));
@@ -206,11 +213,14 @@ function describeNetwork(
   const preset = getChainPreset(chainId);
   // Several transactions to a block waste little of it, whatever its other transactions are.
   const share = report.blockGasLimit / 12n;
+  const pace = createBlockPace({ usualMs: preset.blockTimeMs, now: () => clock.now() });
   return {
     network,
     chainId,
     rpc: pool,
     watcher,
+    pace,
+    times: createPacedTimes(pace, settings.configuredTimes),
     simulator,
     fees: createFeeQuoter({
       rpc: pool,

@@ -5,11 +5,15 @@ import {
   type FreeRunLimit,
 } from "../ledger/ledger-limits.ts";
 import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
-import type { FaultPointName, SettlementTimes } from "../settle/context.ts";
+import type { FaultPointName, FixedTimes, SettlementTimes } from "../settle/context.ts";
+import type { ConfiguredTimes } from "../settle/pace/paced-times.ts";
 
 /** Options of settlement. Every member has a default that fits payments. */
 export interface SettlementOptions {
-  /** Time that `settle` waits for an outcome until it answers that it is pending. Default 30 s. */
+  /**
+   * Time that `settle` waits for an outcome until it answers that it is pending. Default 30 s, or
+   * four blocks and those that a payment waits for on top of its own; 100 s at most.
+   */
   settleTimeoutSeconds?: number | undefined;
   /** Time for which a kept answer can be had again with its key. Default one hour. */
   keepAnswersSeconds?: number | undefined;
@@ -65,7 +69,6 @@ export interface PayersWithCodeOptions {
 
 /** Settlement options with every default filled in; times in milliseconds. */
 export interface SettlementSettings {
-  settleTimeoutMs: number;
   keepAnswersMs: number;
   maxAnswerBytes: number;
   answerLimits: Partial<AnswerLimits>;
@@ -75,7 +78,9 @@ export interface SettlementSettings {
   heartbeatLeaseMs: number;
   maxPaymentsPerTransaction: number;
   maxTransactionsInFlight: number;
-  times: SettlementTimes;
+  times: FixedTimes;
+  /** Times that are configured, instead of following the pace of blocks. */
+  configuredTimes: ConfiguredTimes;
   faultPoint: (name: FaultPointName) => void | Promise<void>;
 }
 
@@ -102,8 +107,9 @@ function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
 export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
   const { windowSeconds = 60, ...freeRuns } = options.releaseLimit ?? { count: 20 };
   const codePayers = readPayersWithCode(options.payersWithCode || {});
+  const { settleTimeoutSeconds, times = {} } = options;
+  const { leaseMs = 5_000, sweepMs = 1_000, leadMs = 1_000, ...pacedTimes } = times;
   return {
-    settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     maxAnswerBytes: options.maxAnswerBytes ?? 1024 * 1024,
     answerLimits: options.answerLimits ?? {},
@@ -113,14 +119,10 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
     maxPaymentsPerTransaction: options.maxPaymentsPerTransaction ?? 64,
     maxTransactionsInFlight: options.maxTransactionsInFlight ?? 16,
-    times: {
-      leaseMs: 5_000,
-      sweepMs: 1_000,
-      resendMs: 2_000,
-      replaceMs: 8_000,
-      loseMs: 15_000,
-      leadMs: 1_000,
-      ...options.times,
+    times: { leaseMs, sweepMs, leadMs },
+    configuredTimes: {
+      ...pacedTimes,
+      settleTimeoutMs: settleTimeoutSeconds && settleTimeoutSeconds * 1000,
     },
     faultPoint: options.faultPoint ?? (() => undefined),
   };

@@ -61,8 +61,9 @@ export async function awaitOutcome(
   const isNew = !("authorization" in known);
   if (!isNew && hasOutcome(known)) return { payment: known, hash: undefined };
   const startedAt = performance.now();
+  const network = isNew ? payment?.network : known.authorization.network;
   notifier.follow(known.id);
-  const waiting = notifier.wait(known.id, { token, timeoutMs });
+  const waiting = notifier.wait(known.id, { token, timeoutMs: timeoutMs(network, known) });
   if (payment) {
     const queued = isNew ? orderedPayment(known, payment) : undefined;
     const settlement = settlements.get(payment.network);

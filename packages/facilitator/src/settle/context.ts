@@ -8,6 +8,8 @@ import type { Simulator } from "../simulation/simulator.ts";
 import type { DebitedPayments } from "./evidence/debited-payments.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeNotifier } from "./outcome-notifier.ts";
+import type { BlockPace } from "./pace/block-pace.ts";
+import type { PacedTimes } from "./pace/paced-times.ts";
 import type { BatchLimits } from "./plan/choose-batch.ts";
 import type { SpoiltBatches } from "./plan/spoilt-batches.ts";
 import type { FeeQuoter } from "./relay/fee-quote.ts";
@@ -15,7 +17,7 @@ import type { SettlementEvent } from "./settlement-event.ts";
 
 /**
  * Times of the settlement engine, in milliseconds. The defaults suit payments with a waiting
- * caller.
+ * caller. `resendMs`, `replaceMs` and `loseMs` follow the pace of a chain's blocks, unless set.
  */
 export interface SettlementTimes {
   /** Duration of a lease whose owner is silent. */
@@ -35,12 +37,17 @@ export interface SettlementTimes {
   leadMs: number;
 }
 
+/** The times that are the same on all chains. */
+export type FixedTimes = Omit<SettlementTimes, "resendMs" | "replaceMs" | "loseMs">;
+
 /** One network as the settlement engine uses it. */
 export interface SettlementNetwork {
   network: Network;
   chainId: number;
   rpc: RpcPool;
   watcher: BlockWatcher;
+  pace: BlockPace;
+  times: PacedTimes;
   simulator: Simulator;
   fees: FeeQuoter;
   /** Contract through which several payments share a transaction. Without it, each has its own. */
@@ -76,7 +83,7 @@ export interface SettlementContext {
   notifier: OutcomeNotifier;
   readings: SimulationCache;
   metrics: SettlementMetrics;
-  times: SettlementTimes;
+  times: FixedTimes;
   clock: Clock;
   /** Unix milliseconds. */
   now: () => number;

@@ -34,6 +34,8 @@ export interface NetworkSettlement {
   readonly watch: BlockWatch;
   /** The next sweep, and whether one is due with the next plan. */
   readonly sweep: { isDue: boolean; cancel: (() => void) | undefined };
+  /** The plan at the last moment for the next block, infinitely far where none is scheduled. */
+  readonly followUp: { at: number; cancel: (() => void) | undefined };
   /** Ends the subscriptions. */
   readonly subscriptions: (() => Promise<void> | void)[];
   isStopped: boolean;
@@ -54,8 +56,11 @@ export async function startNetworkSettlement(
   const isForUs = (payload: string | undefined) =>
     // No payload: the connection was lost for a while, anything may have happened.
     payload === undefined || payload === network.network;
+  const known = network.watcher.latest();
+  if (known) network.pace.saw(Number(known.number));
   subscriptions.push(
-    network.watcher.subscribe(() => {
+    network.watcher.subscribe((event) => {
+      if ("head" in event) network.pace.saw(Number(event.head.number));
       for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
     }),
   );
@@ -94,9 +99,10 @@ export async function whenReconciled({ relayers }: NetworkSettlement): Promise<v
 
 /** Ends in order: new plans, then running work, then the leases. */
 export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
-  const { sweep, subscriptions, planning, watch, funds, relayers } = settlement;
+  const { sweep, followUp, subscriptions, planning, watch, funds, relayers } = settlement;
   settlement.isStopped = true;
   sweep.cancel?.();
+  followUp.cancel?.();
   await Promise.all(subscriptions.map((end) => end()));
   await planning.stop();
   await Promise.all([watch.stop(), funds.stop(), ...relayers.map(stopRelayer)]);
@@ -149,6 +155,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
       },
     }),
     sweep: { isDue: false, cancel: undefined },
+    followUp: { at: Number.POSITIVE_INFINITY, cancel: undefined },
     subscriptions: [],
     isStopped: false,
   };
@@ -162,7 +169,8 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   try {
     await funds.whenRead;
     const relayers = findPayingRelayers(settlement);
-    await planTransactions({ context, network, queues, relayers, funds, isSweep });
+    const again = await planTransactions({ context, network, queues, relayers, funds, isSweep });
+    if (again !== undefined) scheduleFollowUp(settlement, again);
   } catch (err) {
     invalidateQueues(settlement);
     if (settlement.isStopped) return;
@@ -194,6 +202,19 @@ function scheduleSweep(settlement: NetworkSettlement): void {
     for (const { sweeping } of relayers) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
   }, context.times.sweepMs);
+}
+
+/** Plans at this time, unless a plan is due before that. */
+function scheduleFollowUp(settlement: NetworkSettlement, at: number): void {
+  const { followUp, planning, context, isStopped } = settlement;
+  if (isStopped || followUp.at <= at) return;
+  followUp.cancel?.();
+  followUp.at = at;
+  const delayMs = Math.max(0, at - context.clock.now());
+  followUp.cancel = context.clock.setTimer(() => {
+    followUp.at = Number.POSITIVE_INFINITY;
+    planning.trigger();
+  }, delayMs);
 }
 
 /** The known queue may be wrong. */

@@ -9,8 +9,8 @@ export interface SettlingContext {
   verifier: Pick<Verifier, "verify" | "prove">;
   /** The engine of each network that is served. */
   settlements: ReadonlyMap<Network, NetworkSettlement>;
-  /** Wait for an outcome before the answer is "pending". */
-  timeoutMs: number;
+  /** Wait for a payment's outcome before the answer is "pending". */
+  timeoutMs: (network: Network | undefined, payment: { value: bigint }) => number;
   /** A larger answer is not kept: the payment settles, and can be resumed without it. */
   maxAnswerBytes: number;
 }

@@ -12,6 +12,8 @@ import { startNetworkSettlement } from "./engine.ts";
 import { createDebitedPayments } from "./evidence/debited-payments.ts";
 import { createMetrics } from "./metrics.ts";
 import { createOutcomeNotifier } from "./outcome-notifier.ts";
+import { createBlockPace } from "./pace/block-pace.ts";
+import { createPacedTimes } from "./pace/paced-times.ts";
 import { createSpoiltBatches } from "./plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./relay/fee-quote.ts";
 
@@ -57,6 +59,7 @@ it.each(["coinslot_queue", "coinslot_undone"])(
     onTestFinished(() => notifier.stop());
     const before = [...subscribed];
 
+    const pace = createBlockPace({ usualMs: undefined, now: () => 0 });
     const started = startNetworkSettlement({
       context: {
         ...parts,
@@ -70,9 +73,6 @@ it.each(["coinslot_queue", "coinslot_undone"])(
         times: {
           leaseMs: 10_000,
           sweepMs: 10_000,
-          resendMs: 10_000,
-          replaceMs: 10_000,
-          loseMs: 10_000,
           leadMs: 10_000,
         },
         now: Date.now,
@@ -83,6 +83,8 @@ it.each(["coinslot_queue", "coinslot_undone"])(
         chainId,
         rpc: pool,
         watcher,
+        pace,
+        times: createPacedTimes(pace, {}),
         simulator: createSimulator({ rpc: pool, now: Date.now }),
         fees: createFeeQuoter({
           rpc: pool,

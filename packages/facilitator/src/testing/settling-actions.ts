@@ -9,14 +9,14 @@ import { type SettlingDevnet, startSettlingDevnet } from "./settling-devnet.ts";
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
 /** Makes what starts a devnet for a test, which ends with that. */
-export function useSettlingDevnet(): () => Promise<SettlingDevnet> {
+export function useSettlingDevnet(): (options?: { chainId?: number }) => Promise<SettlingDevnet> {
   let settling: SettlingDevnet | undefined;
   afterEach(async () => {
     await settling?.stop();
     settling = undefined;
   });
-  return async () => {
-    settling = await startSettlingDevnet("sqlite");
+  return async (options) => {
+    settling = await startSettlingDevnet("sqlite", options);
     return settling;
   };
 }

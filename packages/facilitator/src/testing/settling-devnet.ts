@@ -54,7 +54,7 @@ export interface SettlingDevnet {
  */
 export async function startSettlingDevnet(
   engine: Engine,
-  options: { blockTimeSeconds?: number } = {},
+  options: { chainId?: number; blockTimeSeconds?: number } = {},
 ): Promise<SettlingDevnet> {
   const [devnet, ledger] = await Promise.all([startDevnet(options), createTestLedger(engine)]);
   const { buyer, relayer, seller } = devnet.accounts;

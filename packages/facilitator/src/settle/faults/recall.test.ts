@@ -49,7 +49,7 @@ async function settlerOf(ledger: LedgerContext) {
         now: Date.now,
       }),
       metrics,
-      times: { leaseMs: 1, sweepMs: 1, resendMs: 1, replaceMs: 1, loseMs: 1, leadMs: 1 },
+      times: { leaseMs: 1, sweepMs: 1, leadMs: 1 },
       clock,
       now: Date.now,
       logger,
@@ -66,7 +66,7 @@ async function settlerOf(ledger: LedgerContext) {
       prove: () => undefined,
     },
     settlements: new Map(),
-    timeoutMs: 100,
+    timeoutMs: () => 100,
     maxAnswerBytes: 0,
   };
   return { settler, notifier };

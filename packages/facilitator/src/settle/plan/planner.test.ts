@@ -1,7 +1,9 @@
 import { systemClock } from "@coinslot/chain";
+import type { SettleResponse } from "@coinslot/protocol";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
 import { settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
+import type { SettlingDevnet } from "../../testing/settling-devnet.ts";
 
 const begin = useSettlingDevnet();
 const sweepMs = 57;
@@ -17,7 +19,7 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   let [sweeps, passedMs] = [0, 0];
   const facilitator = await start({
     network: { rpcUrls: [proxy.url] },
-    times: { sweepMs, resendMs: 600_000, replaceMs: 600_000 },
+    times: { sweepMs, leaseMs: 600_000, resendMs: 600_000, replaceMs: 600_000 },
     clock: {
       ...systemClock,
       now: () => systemClock.now() + passedMs,
@@ -30,6 +32,8 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   await devnet.setAutomine(false);
   const first = settle(facilitator, await pay());
   await vi.waitFor(async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1));
+  // The chain seems to have stopped: no further transaction follows the first.
+  passedMs = 5_000;
   const second = settle(facilitator, await pay());
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
@@ -37,7 +41,7 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   });
 
   // Its trial is no longer fresh.
-  passedMs = 5_000;
+  passedMs = 10_000;
   const [callsBefore, sweepsBefore] = [calls, sweeps];
   await vi.waitFor(() => expect(sweeps).toBeGreaterThan(sweepsBefore + 10), 10_000);
   expect(calls).toBe(callsBefore);
@@ -46,3 +50,76 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   await devnet.mine();
   expect(await Promise.all([first, second])).toMatchObject([{ success: true }, { success: true }]);
 });
+
+it("sends a payment behind a transaction that waits, at the last moment for the next block", async () => {
+  // Ethereum: a block each 12 s.
+  const { devnet, start, pay } = await begin({ chainId: 1 });
+  let passedMs = 0;
+  const facilitator = await start({
+    // The lease outlives the time that passes at once.
+    times: { leaseMs: 600_000 },
+    clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+  });
+  const pending = async () => (await devnet.client.getTxpoolStatus()).pending;
+  await devnet.mine();
+  await devnet.setAutomine(false);
+  const first = settle(facilitator, await pay());
+  await vi.waitFor(async () => expect(await pending()).toBe(1));
+  passedMs += 6_000;
+  const second = settle(facilitator, await pay());
+  await vi.waitFor(async () => {
+    const { payments } = await facilitator.payments.list();
+    expect(payments.map(({ state }) => state)).toEqual(["queued", "submitted"]);
+  });
+  expect(await pending()).toBe(1);
+
+  passedMs += 5_500;
+  await vi.waitFor(async () => expect(await pending()).toBe(2), 10_000);
+  await devnet.mine();
+  expect(await Promise.all([first, second])).toMatchObject([{ success: true }, { success: true }]);
+});
+
+it("settles payments behind a waiting transaction in the next block of an interval", async () => {
+  const settling = await begin();
+  const { devnet, start, pay } = settling;
+  const facilitator = await start();
+  await devnet.setAutomine(false);
+  await devnet.setIntervalMining(4);
+  let [settledCount, waitedBlocks] = [0, 0];
+  for (let round = 0; round < 3; round += 1) {
+    const payments = [await pay(), await pay(), await pay()];
+    const before = await nextBlock(settling);
+    const settled: Promise<SettleResponse>[] = [];
+    for (const [index, payment] of payments.entries()) {
+      settled.push(settle(facilitator, payment));
+      // The others come while the first one waits for its block.
+      if (index > 0) continue;
+      await vi.waitFor(async () => {
+        expect((await devnet.client.getTxpoolStatus()).pending).toBe(1);
+      });
+    }
+    for (const { transaction } of await Promise.all(settled)) {
+      settledCount += 1;
+      waitedBlocks += Number((await blockOf(settling, transaction)) - before);
+    }
+  }
+  expect(settledCount).toBe(9);
+  // Fifteen where only a full one follows. A machine that stalls may miss a block once.
+  expect(waitedBlocks).toBeLessThanOrEqual(11);
+}, 60_000);
+
+/** The number of a block that has just been mined. */
+async function nextBlock({ devnet }: SettlingDevnet): Promise<bigint> {
+  const known = await devnet.client.getBlockNumber();
+  await vi.waitFor(
+    async () => expect(await devnet.client.getBlockNumber()).toBeGreaterThan(known),
+    { timeout: 10_000, interval: 20 },
+  );
+  return devnet.client.getBlockNumber();
+}
+
+async function blockOf({ devnet }: SettlingDevnet, transaction: string): Promise<bigint> {
+  const hash = transaction as `0x${string}`;
+  const { blockNumber } = await devnet.client.getTransactionReceipt({ hash });
+  return blockNumber;
+}

@@ -9,9 +9,10 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
-import { countAlone, countInFlight } from "../relay/relayer-state.ts";
+import { countAlone, countInFlight, flightOf } from "../relay/relayer-state.ts";
 import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
 import { fitBalance } from "./fit-balance.ts";
+import { followUpAt } from "./follow-up.ts";
 import type { KnownQueue } from "./known-queue.ts";
 import { failedOutcome, type PreparedCandidate, prepareCandidates } from "./prepare-candidates.ts";
 import { storeBatch } from "./store-batch.ts";
@@ -33,6 +34,8 @@ export interface PlanOptions {
 }
 
 interface Plan extends PlanOptions {
+  /** Now is the time for a transaction that is not full to follow those in flight. */
+  isFollowUp: boolean;
   /** Payments that wait for the next plan. */
   passedOver: Set<string>;
   /** Payments whose transaction was refused once, when it was tried as it would be sent. */
@@ -50,23 +53,42 @@ type Step = "stored" | "again" | "collided" | "idle";
 /**
  * Turns the queue of a network into transactions of the relayers whose lease this process holds.
  * Ends when the queue is empty, every relayer has enough in flight, or gathering is better. While a
- * transaction is not yet included, only a full one follows it. Must not run concurrently with
- * itself.
+ * transaction is not yet included, a full one follows it, or one that makes the next block at the
+ * last moment (`follow-up.ts`). Must not run concurrently with itself.
  *
  * The lanes take turns, and payments that go alone have few of the places in flight. However many
  * of them wait, they delay the next batch by one transaction. A fault of one payment ends or delays
  * that payment. An exception is a fault of a node, of the ledger, or of ours.
+ *
+ * @returns the time by the clock at which to plan again for payments that gather, where there is
+ * one.
  */
-export async function planTransactions(options: PlanOptions): Promise<void> {
+export async function planTransactions(options: PlanOptions): Promise<number | undefined> {
   const poor = { shared: new Set<Relayer>(), alone: new Set<Relayer>() };
-  const plan: Plan = { ...options, passedOver: new Set(), doubted: new Set(), poor };
+  const isFollowUp = nextFollowUp(options) <= options.context.clock.now();
+  const plan: Plan = { ...options, isFollowUp, passedOver: new Set(), doubted: new Set(), poor };
   let turn: readonly Lane[] = ["shared", "alone"];
   for (let collisions = 0; collisions < maxCollisions; ) {
     const step = await planTurn(plan, turn);
-    if (step === "idle") return;
+    if (step === "idle") break;
     collisions = step === "collided" ? collisions + 1 : 0;
     turn = turn.toReversed();
   }
+  return isFollowUp ? undefined : gatherUntil(plan);
+}
+
+/** Time for the payments that gather. After a follow-up, the next payment or event plans again. */
+async function gatherUntil(plan: Plan): Promise<number | undefined> {
+  const at = nextFollowUp(plan);
+  return Number.isFinite(at) && (await plan.queues.shared.count(1)) > 0 ? at : undefined;
+}
+
+/** Infinite where nothing is in flight that could be followed. */
+function nextFollowUp({ context, network, relayers }: PlanOptions): number {
+  const flight = flightOf(relayers.map(({ state }) => state));
+  if (flight === undefined) return Number.POSITIVE_INFINITY;
+  const dispatchMs = Math.max(...relayers.map((relayer) => relayer.dispatchMs));
+  return followUpAt({ pace: network.pace, flight, dispatchMs, now: context.clock.now() });
 }
 
 async function planTurn(plan: Plan, turn: readonly Lane[]): Promise<Step> {
@@ -84,8 +106,10 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   if (relayer === undefined) return "idle";
   const limits = limitsOf(network);
   const isIdle = lane === "alone" || !plan.relayers.some(({ state }) => hasShared(state));
-  const isWorthSending = isIdle || (await isLikelyFull(plan, limits));
+  const maySendPart = isIdle || plan.isFollowUp;
+  const isWorthSending = maySendPart || (await isLikelyFull(plan, limits));
   if (!isWorthSending && !isSweep) return "idle";
+  const plannedAt = context.clock.now();
   const ready = await readLane(plan, lane);
   if (ready.length === 0) return "idle";
 
@@ -104,22 +128,27 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   await endWithout(plan, queue, prepared.outcomes);
   const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
   if (chosen.length === 0) return "again";
-  if (!isIdle && !isFull && !chosen.some(isUrgent)) {
+  if (!maySendPart && !isFull && !chosen.some(isUrgent)) {
     // Places of refused and waiting payments are filled from behind them: else one of each plan
     // would leave a single transaction in flight.
     const hasPassedOver = prepared.waiting.length + prepared.outcomes.length > 0;
     return hasPassedOver ? "again" : "idle";
   }
-  return send(plan, { lane, relayer, chosen });
+  return send(plan, { lane, relayer, chosen, plannedAt });
 }
 
 /** Turns payments that were tried into a transaction that is on its way. */
 async function send(
   plan: Plan,
-  options: { lane: Lane; relayer: Relayer; chosen: readonly PreparedCandidate[] },
+  options: {
+    lane: Lane;
+    relayer: Relayer;
+    chosen: readonly PreparedCandidate[];
+    plannedAt: number;
+  },
 ): Promise<Step> {
   const { context, network, funds } = plan;
-  const { lane, relayer } = options;
+  const { lane, relayer, plannedAt } = options;
   const queue = plan.queues[lane];
   const fees = await network.fees.quote();
   if (fees === undefined) {
@@ -145,7 +174,7 @@ async function send(
   if (first?.payerHasCode && !(await maySend(plan, { queue, relayer, fees, first, ...fitting }))) {
     return "again";
   }
-  if (await storeBatch({ context, network, relayer, fees, ...fitting })) {
+  if (await storeBatch({ context, network, relayer, fees, plannedAt, ...fitting })) {
     queue.remove(fitting.chosen);
     return "stored";
   }

@@ -29,8 +29,10 @@ export async function storeBatch(options: {
   chosen: readonly Candidate[];
   call: ComposedCall;
   fees: Fees;
+  /** Time by the clock at which its plan began. */
+  plannedAt: number;
 }): Promise<boolean> {
-  const { context, network, relayer, chosen, call, fees } = options;
+  const { context, network, relayer, chosen, call, fees, plannedAt } = options;
   const { ledger, notifier, readings, metrics, faultPoint, clock } = context;
   const { signer, state } = relayer;
   const { lease, nextNonce: nonce } = state;
@@ -100,7 +102,7 @@ export async function storeBatch(options: {
   // Under a lease taken meanwhile, the reconciliation reads this transaction from the ledger.
   if (state.lease === lease) {
     state.nextNonce = nonce + 1;
-    launchTransaction(relayer, trackedFrom(transaction, clock.now()));
+    launchTransaction(relayer, trackedFrom(transaction, clock.now()), plannedAt);
   }
   notifier.started(
     payments.map(({ payment }) => payment),

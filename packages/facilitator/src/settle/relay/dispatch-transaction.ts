@@ -20,7 +20,8 @@ export async function dispatchTransaction(
   lease: Lease | undefined,
 ): Promise<void> {
   const { context, network, state, keeper, polling } = relayer;
-  const { ledger, clock, times, faultPoint } = context;
+  const { ledger, clock, faultPoint } = context;
+  const { times } = network;
   if (lease === undefined || state.lease !== lease) return;
   // A process that slept since it stored this may have lost its lease to another.
   if (!(await ledger.leases.isHeld(lease))) return keeper.lost(lease);
@@ -40,7 +41,7 @@ export async function dispatchTransaction(
       return polling.trigger();
     case "nonce_too_high": {
       for (const other of state.open.values()) {
-        if (other.nonce < transaction.nonce) other.sentAt = clock.now() - times.resendMs;
+        if (other.nonce < transaction.nonce) other.sentAt = clock.now() - times.resendMs();
       }
       return;
     }
@@ -49,8 +50,8 @@ export async function dispatchTransaction(
       // The next poll replaces it, once. Where that does not help, it waits like any other.
       // Otherwise a node that finds every price too low would run the fee up.
       if (transaction.broadcasts.length > 1) return;
-      transaction.formedAt = Math.min(transaction.formedAt, clock.now() - times.replaceMs);
-      transaction.sentAt = clock.now() - times.resendMs;
+      transaction.formedAt = Math.min(transaction.formedAt, clock.now() - times.replaceMs());
+      transaction.sentAt = clock.now() - times.resendMs();
       return;
     case "insufficient_funds":
       transaction.isTooDear = true;

@@ -19,7 +19,7 @@ import { resendStuck } from "./resend-stuck.ts";
  */
 export async function followTransactions(relayer: Relayer): Promise<void> {
   const { context, state } = relayer;
-  const { clock, times } = context;
+  const { clock } = context;
   const { lease } = state;
   if (lease === undefined) return;
   const open = [...state.open.values()].sort((a, b) => a.nonce - b.nonce);
@@ -33,11 +33,12 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
     if (err !== undefined && receipt === undefined) {
       logFault(relayer, transaction, err);
       transaction.unreadableSince ??= now;
-      if (now - transaction.unreadableSince >= times.replaceMs) missing.push(transaction);
+      if (now - transaction.unreadableSince >= relayer.network.times.replaceMs())
+        missing.push(transaction);
       continue;
     }
     transaction.unreadableSince = undefined;
-    notice(relayer, transaction, receipt !== undefined);
+    notice(relayer, transaction, receipt);
     if (receipt) await recordReceipt(relayer, transaction, receipt);
     else missing.push(transaction);
   }
@@ -78,10 +79,14 @@ async function readReceipts(
 }
 
 function notice(
-  { context, pace }: Relayer,
+  { context, network, pace }: Relayer,
   transaction: TrackedTransaction,
-  isIncluded: boolean,
+  receipt: TransactionReceipt | undefined,
 ): void {
+  const isIncluded = receipt !== undefined;
+  const head = network.watcher.latest();
+  // A receipt found later than its block, such as after a restart, says nothing about the pace.
+  if (head && receipt && receipt.blockNumber > head.number) network.pace.saw(receipt.blockNumber);
   if (isIncluded && !transaction.isIncluded && transaction.sentAt !== undefined) {
     pace.found(context.clock.now() - transaction.sentAt);
   }

@@ -3,6 +3,7 @@ import {
   findOpenIds,
   findOpenTransactions,
 } from "../../ledger/transactions/find-transactions.ts";
+import { msToLook } from "../pace/until-block.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
 import { type Relayer, schedulePoll } from "./relayer-context.ts";
@@ -57,9 +58,11 @@ export async function compareLedger({
 
 /** Polls for the open transactions' outcomes, and schedules the next poll. */
 export async function pollTransactions(relayer: Relayer): Promise<void> {
-  const { context, state, labels, pace } = relayer;
+  const { context, network, state, labels, pace } = relayer;
   if (state.lease === undefined || state.open.size === 0) return;
   await followTransactions(relayer);
   context.metrics.inFlight.set(labels, countInFlight(state));
-  if (state.open.size > 0) schedulePoll(relayer, pace.next());
+  if (state.open.size === 0) return;
+  const waitMs = Math.min(pace.next(), msToLook(network.pace, context.clock.now()));
+  schedulePoll(relayer, waitMs);
 }

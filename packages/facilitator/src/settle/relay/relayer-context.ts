@@ -37,6 +37,8 @@ export interface Relayer extends RelayerOptions {
   polling: SingleFlight;
   /** Transactions on their way to a node. */
   sending: Set<Promise<void>>;
+  /** Usual time from the beginning of a plan to a node's answer to its transaction. */
+  dispatchMs: number;
   /** The next scheduled poll. */
   nextPoll: { at: number; cancel: (() => void) | undefined };
   isStopped: boolean;

@@ -3,6 +3,8 @@ import type { OpenTransaction } from "../../ledger/transactions/find-transaction
 
 /** An open transaction, as observed by this process. Times by this process's clock. */
 export interface TrackedTransaction extends OpenTransaction {
+  /** When its first form was signed here, or it was taken over. */
+  readonly followedAt: number;
   /** When its newest form was signed here, or taken over. */
   formedAt: number;
   /** When its newest form was sent last; `undefined`: not by this process. */
@@ -35,6 +37,7 @@ export interface RelayerState {
 /** Begins to track an open transaction. */
 export function trackedFrom(transaction: OpenTransaction, now: number): TrackedTransaction {
   return {
+    followedAt: now,
     formedAt: now,
     sentAt: undefined,
     nonceUsedSince: undefined,
@@ -77,10 +80,35 @@ export function countInFlight({ open }: RelayerState): number {
 /** Number of these that carry a payment which goes alone: one of a payer with code. */
 export function countAlone({ open }: RelayerState): number {
   let count = 0;
-  for (const { isIncluded, payments } of open.values()) {
-    if (!isIncluded && payments.some(({ payment }) => payment.settlesAlone)) count += 1;
+  for (const transaction of open.values()) {
+    if (!transaction.isIncluded && isAlone(transaction)) count += 1;
   }
   return count;
+}
+
+/** Transactions for several payers that no block holds yet: the time of the first, and the last. */
+export interface Flight {
+  oldestAt: number;
+  newestAt: number;
+}
+
+/** The shared transactions of these relayers that no block holds yet; `undefined`: there is none. */
+export function flightOf(states: readonly RelayerState[]): Flight | undefined {
+  let flight: Flight | undefined;
+  for (const { open } of states) {
+    for (const transaction of open.values()) {
+      if (transaction.isIncluded || isAlone(transaction)) continue;
+      const { followedAt } = transaction;
+      flight ??= { oldestAt: followedAt, newestAt: followedAt };
+      flight.oldestAt = Math.min(flight.oldestAt, followedAt);
+      flight.newestAt = Math.max(flight.newestAt, followedAt);
+    }
+  }
+  return flight;
+}
+
+function isAlone({ payments }: TrackedTransaction): boolean {
+  return payments.some(({ payment }) => payment.settlesAlone);
 }
 
 /** Most that the transactions may cost that no block holds yet, in wei. */

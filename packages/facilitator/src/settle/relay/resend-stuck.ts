@@ -15,11 +15,11 @@ export async function resendStuck(
   missing: readonly TrackedTransaction[],
   lease: Lease,
 ): Promise<void> {
-  const { context, state } = relayer;
-  const { clock, times } = context;
-  const now = clock.now();
+  const { state } = relayer;
+  const { times } = relayer.network;
+  const now = relayer.context.clock.now();
   const late = missing.filter(
-    ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs,
+    ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs(),
   );
   if (late.length === 0) return;
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
@@ -34,14 +34,14 @@ export async function resendStuck(
       // Perhaps by this very transaction, whose receipt cannot be read. None waits for its nonce.
       if (transaction.unreadableSince !== undefined) continue;
       transaction.nonceUsedSince ??= now;
-      if (now - transaction.nonceUsedSince >= times.loseMs) await lose(relayer, transaction);
+      if (now - transaction.nonceUsedSince >= times.loseMs()) await lose(relayer, transaction);
       continue;
     }
     transaction.nonceUsedSince = undefined;
     const { content } = newestForm(transaction);
     const wanted = isOver(relayer, transaction) ? "filler" : content;
     // A relayer that could not pay the last form would not be helped by one that costs more.
-    const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs;
+    const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs();
     if (transaction.nonce === used && (isDue || wanted !== content)) {
       await replaceTransaction(relayer, transaction, { content: wanted, lease });
     } else {
