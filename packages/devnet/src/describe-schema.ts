@@ -1,7 +1,7 @@
 import type { DatabaseReader } from "./read-database.ts";
 
 /**
- * The statements that make a database's present tables and indexes, in executable order. Two
+ * The statements that make a database's present tables, indexes and triggers, in executable order. Two
  * databases with equal lists have equal schemas.
  */
 export async function describeSchema(reader: DatabaseReader): Promise<string[]> {
@@ -39,6 +39,13 @@ async function describePostgres({ read }: DatabaseReader): Promise<string[]> {
     where c.relnamespace = 'public'::regnamespace
       and not exists (select 1 from pg_constraint where conindid = i.indexrelid)
     order by c.relname`);
+  const functions = await read(`
+    select pg_get_functiondef(p.oid) as definition from pg_proc p
+    where p.pronamespace = 'public'::regnamespace order by p.proname`);
+  const triggers = await read(`
+    select pg_get_triggerdef(t.oid) as definition
+    from pg_trigger t join pg_class c on c.oid = t.tgrelid
+    where c.relnamespace = 'public'::regnamespace and not t.tgisinternal order by t.tgname`);
   return [
     ...tables.map(
       ({ table, unlogged, columns }) =>
@@ -47,6 +54,6 @@ async function describePostgres({ read }: DatabaseReader): Promise<string[]> {
     ...constraints.map(
       ({ table, name, definition }) => `alter table ${table} add constraint ${name} ${definition}`,
     ),
-    ...indexes.map(({ definition }) => String(definition)),
+    ...[...indexes, ...functions, ...triggers].map(({ definition }) => String(definition).trim()),
   ];
 }

@@ -29,6 +29,7 @@ import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 import { startMaintenance } from "./start-maintenance.ts";
+import { startSums } from "./start-sums.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 export interface EngineOptions {
@@ -184,6 +185,8 @@ async function startParts(
     keepPaymentsMs: options.keepPaymentsMs,
   });
   begun(() => housekeeping.stop());
+  const sums = startSums(context);
+  begun(() => sums.stop());
 
   return {
     context,

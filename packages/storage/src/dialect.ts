@@ -18,6 +18,11 @@ declare const storedAmount: unique symbol;
  */
 export type StoredAmount = string & { readonly [storedAmount]: true };
 
+declare const storedSum: unique symbol;
+
+/** A sum of amounts, which may exceed a uint256. Only `dialect.amount.encodeSum` makes one. */
+export type StoredSum = string & { readonly [storedSum]: true };
+
 /** All differences between SQLite and PostgreSQL in the queries of the packages above. */
 export interface Dialect {
   readonly engine: "sqlite" | "postgres";
@@ -36,6 +41,8 @@ export interface Dialect {
     readonly timestampMs: RawBuilder<unknown>;
     /** An unsigned integer of up to 256 bits. */
     readonly amount: RawBuilder<unknown>;
+    /** A sum of amounts, of up to 99 digits. */
+    readonly sum: RawBuilder<unknown>;
     readonly bytes: RawBuilder<unknown>;
     readonly text: RawBuilder<unknown>;
   };
@@ -47,9 +54,11 @@ export interface Dialect {
   readonly amount: {
     /** Throws a `RangeError` on a number that is not a uint256. */
     encode(amount: bigint): StoredAmount;
-    decode(stored: StoredAmount): bigint;
+    /** Throws a `RangeError` on a number that is negative, or has more than 99 digits. */
+    encodeSum(sum: bigint): StoredSum;
+    decode(stored: StoredAmount | StoredSum): bigint;
     /** The sum, `0` without rows. It may exceed a uint256; comparisons with it hold. */
-    sum(column: Expression<StoredAmount | null>): RawBuilder<StoredAmount>;
+    sum(column: Expression<StoredAmount | StoredSum | null>): RawBuilder<StoredAmount>;
   };
 
   /** The database's clock when the statement runs, in milliseconds. */
@@ -98,12 +107,14 @@ export const sqliteDialect: Dialect = {
     integer: sql`integer`,
     timestampMs: sql`integer`,
     amount: sql`text`,
+    sum: sql`text`,
     bytes: sql`blob`,
     text: sql`text`,
   },
   autoIncrement: (column) => column.primaryKey().autoIncrement(),
   amount: {
     encode: (amount) => encodeSqliteAmount(uint256(amount)) as StoredAmount,
+    encodeSum: (sum) => encodeSqliteAmount(atMost99Digits(sum)) as StoredSum,
     decode: decodeSqliteAmount,
     sum: (column) =>
       sql<StoredAmount>`coalesce(${sql.raw(sqliteSum)}(${column}), ${encodeSqliteAmount(0n)})`,
@@ -135,12 +146,14 @@ export const postgresDialect: Dialect = {
     integer: sql`bigint`,
     timestampMs: sql`bigint`,
     amount: sql`numeric(78, 0)`,
+    sum: sql`numeric(99, 0)`,
     bytes: sql`bytea`,
     text: sql`text`,
   },
   autoIncrement: (column) => column.generatedAlwaysAsIdentity().primaryKey(),
   amount: {
     encode: (amount) => uint256(amount).toString() as StoredAmount,
+    encodeSum: (sum) => atMost99Digits(sum).toString() as StoredSum,
     decode: (stored) => BigInt(stored),
     sum: (column) => sql<StoredAmount>`coalesce(sum(${column}), 0)`,
   },
@@ -166,6 +179,11 @@ export const postgresDialect: Dialect = {
 function uint256(amount: bigint): bigint {
   if (amount < 0n || amount >= 1n << 256n) throw new RangeError(`Not a uint256: ${amount}`);
   return amount;
+}
+
+function atMost99Digits(sum: bigint): bigint {
+  if (sum < 0n || sum >= 10n ** 99n) throw new RangeError(`Not a sum of amounts: ${sum}`);
+  return sum;
 }
 
 /**

@@ -1,6 +1,6 @@
 export { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 export { DatabaseError, type DatabaseErrorKind, isDatabaseError } from "./database-error.ts";
-export type { Dialect, StoredAmount } from "./dialect.ts";
+export type { Dialect, StoredAmount, StoredSum } from "./dialect.ts";
 export type { Durability, TransactionOptions } from "./durability.ts";
 export { type AcquireLeaseOptions, acquireLease, type HeldLease } from "./held-lease.ts";
 export type { InsertMany, OnConflict } from "./insert-many.ts";

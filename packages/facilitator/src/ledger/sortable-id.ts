@@ -5,5 +5,14 @@ import { randomUUID } from "node:crypto";
  * of milliseconds, then the random ones of a UUID, of which Node makes many at a time.
  */
 export function createSortableId(now: number): string {
-  return Math.floor(now).toString(16).padStart(12, "0") + randomUUID().replaceAll("-", "");
+  return timePart(now) + randomUUID().replaceAll("-", "");
+}
+
+/** Sorts before every id of this time, and after those before it. Unix milliseconds. */
+export function sortableIdAt(time: number): string {
+  return timePart(Math.min(Math.max(time, 0), 2 ** 48 - 1));
+}
+
+function timePart(time: number): string {
+  return Math.floor(time).toString(16).padStart(12, "0");
 }

@@ -4,6 +4,7 @@ import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
+import { sumPayments } from "./sum-payments.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
 
 /**
@@ -21,5 +22,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "gas that a payer's record vouches for", up: vouchCodeGas },
     { title: "the authority of a nonce, and what was sold", up: recordWhatWasSold },
     { title: "records of payers with code", up: keepCodeRecords },
+    { title: "sums of ended payments", up: sumPayments },
   ],
 };

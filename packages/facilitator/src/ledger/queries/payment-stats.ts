@@ -1,6 +1,10 @@
 import type { Address, Network } from "@coinslot/protocol";
+import { type SelectQueryBuilder, sql } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
-import type { PaymentState } from "../schema.ts";
+import { inSnapshot } from "../ledger-reads.ts";
+import { endedStates, type LedgerSchema, openStates, type PaymentState } from "../schema.ts";
+import { is } from "../states.ts";
+import { type CreatedRange, isCreatedWithin } from "./created-range.ts";
 
 /** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
@@ -10,32 +14,225 @@ export interface PaymentStats {
   count: number;
   /** In the token's smallest unit. */
   amount: bigint;
+  /** The day of their creation in UTC, such as `2026-11-20`, if asked for. */
+  day?: string;
+  /** The route they bought, if asked for, and if they name one. */
+  route?: string | undefined;
 }
+
+/** A division of the sums. */
+export type StatsGroup = "day" | "route";
+
+export interface StatsOptions extends CreatedRange {
+  /** Divides the sums further. */
+  by?: readonly StatsGroup[] | undefined;
+}
+
+const dayMs = 86_400_000;
+/** Days since 1970 until the last id. */
+const maxDay = Math.floor(2 ** 48 / dayMs);
 
 /**
  * Counts the payments of the ledger by network, asset and state.
  *
- * @param options `createdFrom`: Unix milliseconds: only those created at or after
+ * Reads the sums of whole days, and payments only where there are none: open ones, those at the
+ * ends of a range that is not of whole days, and those from before the sums until these contain
+ * them. A whole day includes payments that retention has deleted.
  */
-export async function paymentStats(
-  { db, dialect }: LedgerReads,
-  { createdFrom = 0 }: { createdFrom?: number | undefined } = {},
+export function paymentStats(
+  reads: LedgerReads,
+  { createdFrom = 0, createdBefore, by = [] }: StatsOptions = {},
 ): Promise<PaymentStats[]> {
-  const rows = await db
-    .selectFrom("payments")
-    .select(["network", "asset", "state"])
+  return inSnapshot(reads, async (snapshot) => {
+    const totals = createTotals(by);
+    const range = { createdFrom, createdBefore };
+    const whole = wholeDays(range);
+    for (const part of whole === undefined ? [range] : edgesOf(range, whole)) {
+      for (const row of await sumEnded(snapshot, part)) totals.add(row);
+    }
+    if (whole !== undefined) for (const row of await sumDays(snapshot, whole)) totals.add(row);
+    for (const row of await sumOpen(snapshot, range)) totals.add(row);
+    return totals.finish(await findNames(snapshot, totals.routeIds()));
+  });
+}
+
+/** Whole days since 1970: from the first on, and before the second. */
+interface Days {
+  from: number;
+  before: number;
+}
+
+function wholeDays({ createdFrom = 0, createdBefore }: CreatedRange): Days | undefined {
+  const from = Math.ceil(createdFrom / dayMs);
+  const before = createdBefore === undefined ? maxDay : Math.floor(createdBefore / dayMs);
+  return from < before ? { from, before } : undefined;
+}
+
+/** The parts of a range before and after its whole days. */
+function edgesOf(range: CreatedRange, { from, before }: Days): CreatedRange[] {
+  const { createdFrom = 0, createdBefore } = range;
+  const edges: CreatedRange[] = [];
+  if (createdFrom < from * dayMs) edges.push({ createdFrom, createdBefore: from * dayMs });
+  if (createdBefore !== undefined && before * dayMs < createdBefore) {
+    edges.push({ createdFrom: before * dayMs, createdBefore });
+  }
+  return edges;
+}
+
+/** Payments to be added to a total. */
+interface Part {
+  network: Network;
+  asset: Address;
+  state: PaymentState;
+  day: number;
+  routeId: number;
+  count: number;
+  amount: bigint;
+}
+
+function createTotals(by: readonly StatsGroup[]) {
+  const totals = new Map<string, Part>();
+  const byDay = by.includes("day");
+  const byRoute = by.includes("route");
+  return {
+    add(part: Part): void {
+      const { network, asset, state } = part;
+      const day = byDay ? part.day : 0;
+      const routeId = byRoute ? part.routeId : 0;
+      const key = `${day}/${network}/${asset}/${routeId}/${state}`;
+      const total = totals.get(key) ?? {
+        network,
+        asset,
+        state,
+        day,
+        routeId,
+        count: 0,
+        amount: 0n,
+      };
+      total.count += part.count;
+      total.amount += part.amount;
+      totals.set(key, total);
+    },
+    routeIds: () =>
+      byRoute ? [...new Set([...totals.values()].map(({ routeId }) => routeId))] : [],
+    finish(names: ReadonlyMap<number, string>): PaymentStats[] {
+      return [...totals.values()]
+        .filter(({ count }) => count > 0)
+        .sort((a, b) => a.day - b.day)
+        .map(({ day, routeId, ...stats }) => ({
+          ...stats,
+          ...(byDay ? { day: new Date(day * dayMs).toISOString().slice(0, 10) } : {}),
+          ...(byRoute ? { route: names.get(routeId) } : {}),
+        }));
+    },
+  };
+}
+
+/** Ended payments whose days have sums: the sums, the changes that they lack, and the rest. */
+async function sumDays({ db, dialect }: LedgerReads, days: Days): Promise<Part[]> {
+  const { amount } = dialect;
+  const { summed_to, last_id } = await db
+    .selectFrom("payment_sums_progress")
+    .select(["summed_to", "last_id"])
+    .executeTakeFirstOrThrow();
+  const sums = await db
+    .selectFrom("payment_sums")
+    .select(["day", "network", "asset", "route_id", "state", "count", "amount"])
+    .where("day", ">=", days.from)
+    .where("day", "<", days.before)
+    .execute();
+  const parts = sums.map((row) => toPart(row, row.count, amount.decode(row.amount)));
+  const changes = await db
+    .selectFrom("payment_changes")
+    .select(["payment_id", "day", "network", "asset", "route_id", "state", "value", "step"])
+    .where("day", ">=", days.from)
+    .where("day", "<", days.before)
+    .execute();
+  for (const row of changes) {
+    // The sums lack such a payment. It is read below, unless it was deleted.
+    const isEarlier = row.payment_id > summed_to && row.payment_id <= last_id;
+    const count = isEarlier ? (row.step === 0 ? 1 : 0) : row.step;
+    parts.push(toPart(row, count, BigInt(count) * amount.decode(row.value)));
+  }
+  if (summed_to < last_id) {
+    const earlier = await sumPayments({ db, dialect }, (query) =>
+      query
+        .where("state", "in", endedStates)
+        .where("id", ">", summed_to)
+        .where("id", "<=", last_id)
+        .where("created_at", ">=", days.from * dayMs)
+        .where("created_at", "<", days.before * dayMs),
+    );
+    parts.push(...earlier);
+  }
+  return parts;
+}
+
+/** Ended payments of a part of a day. */
+function sumEnded(reads: LedgerReads, range: CreatedRange): Promise<Part[]> {
+  return sumPayments(reads, (query) =>
+    query.where(isCreatedWithin(range)).where("state", "in", endedStates),
+  );
+}
+
+/** Open payments: few, and each state has an index of its own. */
+async function sumOpen(reads: LedgerReads, range: CreatedRange): Promise<Part[]> {
+  const { createdFrom = 0, createdBefore = maxDay * dayMs } = range;
+  const parts: Part[] = [];
+  for (const state of openStates) {
+    const open = await sumPayments(reads, (query) =>
+      query
+        .where("state", "=", is(state))
+        .where("created_at", ">=", createdFrom)
+        .where("created_at", "<", createdBefore),
+    );
+    parts.push(...open);
+  }
+  return parts;
+}
+
+type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", object>;
+
+async function sumPayments(
+  { db, dialect }: LedgerReads,
+  where: (query: PaymentQuery) => PaymentQuery,
+): Promise<Part[]> {
+  const day = sql<number>`created_at / ${sql.lit(dayMs)}`;
+  const rows = await where(db.selectFrom("payments"))
+    .select(["network", "asset", "route_id", "state", day.as("day")])
     .select((select) => [
       select.fn.countAll().as("count"),
       dialect.amount.sum(select.ref("value")).as("amount"),
     ])
-    .where("created_at", ">=", createdFrom)
-    .groupBy(["network", "asset", "state"])
+    .groupBy(["network", "asset", "route_id", "state", day])
     .execute();
-  return rows.map(({ network, asset, state, count, amount }) => ({
-    network,
-    asset,
-    state,
-    count: Number(count),
-    amount: dialect.amount.decode(amount),
-  }));
+  return rows.map((row) =>
+    toPart(
+      { ...row, route_id: row.route_id ?? 0 },
+      Number(row.count),
+      dialect.amount.decode(row.amount),
+    ),
+  );
+}
+
+async function findNames(
+  { db }: LedgerReads,
+  ids: readonly number[],
+): Promise<Map<number, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("sold_names")
+    .select(["id", "name"])
+    .where("id", "in", ids)
+    .execute();
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
+function toPart(
+  row: { network: Network; asset: Address; state: PaymentState; day: number; route_id: number },
+  count: number,
+  amount: bigint,
+): Part {
+  const { network, asset, state, day, route_id } = row;
+  return { network, asset, state, day, routeId: route_id, count, amount };
 }

@@ -1,0 +1,34 @@
+import type { ExpressionBuilder } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+import { sortableIdAt } from "../sortable-id.ts";
+
+/** A range of creation times in Unix milliseconds: from the first on, and before the second. */
+export interface CreatedRange {
+  createdFrom?: number | undefined;
+  createdBefore?: number | undefined;
+}
+
+/**
+ * An id has the time of its request, and its row the time of its reservation, which locks and
+ * retries may delay. Also bounds a clock that is set back between the two.
+ */
+const maxDelayMs = 10 * 60_000;
+
+/** The condition on `created_at`, and on the ids around it: these have an index in their order. */
+export function isCreatedWithin({ createdFrom, createdBefore }: CreatedRange) {
+  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
+    where.and([
+      ...(createdFrom === undefined
+        ? []
+        : [
+            where("payments.created_at", ">=", createdFrom),
+            where("payments.id", ">=", sortableIdAt(createdFrom - maxDelayMs)),
+          ]),
+      ...(createdBefore === undefined
+        ? []
+        : [
+            where("payments.created_at", "<", createdBefore),
+            where("payments.id", "<", sortableIdAt(createdBefore + maxDelayMs)),
+          ]),
+    ]);
+}
