@@ -14,8 +14,9 @@ const publicPackages = readdirSync("packages")
 export default defineConfig({
   // The paid indexer runs in a container, where nothing is compiled.
   workspace: { include: [...publicPackages, "apps/paid-indexer"] },
-  // A command has a main beside its public face, and hosting a second one that loads less.
-  entry: ["src/{index,main,environment}.ts"],
+  // A command has a main beside its public face, and hosting a second one that loads less. A worker
+  // thread is started by the name of its file.
+  entry: ["src/{index,main,environment}.ts", "src/**/*-worker.js"],
   format: "esm",
   platform: "node",
   target: "node20.19",

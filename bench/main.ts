@@ -5,6 +5,7 @@
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
+import { operators } from "./scenarios/growth/operators.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -23,6 +24,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "indexing-queries": () => indexingQueries("sqlite"),
   "indexing-queries-postgres": () => indexingQueries("postgres"),
   "growth-slow-blocks": slowBlocks,
+  "growth-operators": operators,
 };
 
 const { values, positionals } = parseArgs({

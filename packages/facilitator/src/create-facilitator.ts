@@ -32,7 +32,11 @@ import {
   type PaymentFilter,
   type PaymentPage,
 } from "./ledger/queries/list-payments.ts";
-import { type PaymentStats, paymentStats } from "./ledger/queries/payment-stats.ts";
+import {
+  type PaymentStats,
+  paymentStats,
+  type StatsOptions,
+} from "./ledger/queries/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
@@ -60,8 +64,8 @@ export interface CoinslotFacilitator
     /** By the id that the ledger gave it. */
     get(id: string): Promise<LedgerPayment | undefined>;
   };
-  /** Counts and sums by network, asset and state. */
-  stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
+  /** Counts and sums by network, asset and state, and by day and route if asked for. */
+  stats(options?: StatsOptions): Promise<PaymentStats[]>;
   /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */
   readonly metrics: Registry;
   /**
@@ -144,14 +148,18 @@ export function createFacilitator(
       withEngine(facilitator, ({ context }) => deliverPayment(context.ledger, token)),
     payments: {
       list: (filter = {}) =>
-        withEngine(facilitator, ({ context }) => listPayments(context.ledger, filter)),
+        withEngine(facilitator, ({ operatorReads }) =>
+          operatorReads.run((reads) => listPayments(reads, filter)),
+        ),
       get: (id) =>
-        withEngine(
-          facilitator,
-          async ({ context }) => (await getPayments(context.ledger, [id]))[0],
+        withEngine(facilitator, ({ operatorReads }) =>
+          operatorReads.run(async (reads) => (await getPayments(reads, [id]))[0]),
         ),
     },
-    stats: (which) => withEngine(facilitator, ({ context }) => paymentStats(context.ledger, which)),
+    stats: (which) =>
+      withEngine(facilitator, ({ operatorReads }) =>
+        operatorReads.run((reads) => paymentStats(reads, which)),
+      ),
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);

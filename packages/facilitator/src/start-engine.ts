@@ -11,6 +11,7 @@ import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
+import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
@@ -52,6 +53,7 @@ export interface EngineOptions {
 
 /** The running parts of a facilitator: its ledger and its settlement. */
 export interface Engine extends SettlingContext {
+  readonly operatorReads: OperatorReads;
   /** Resolves when what was not final before has been reconciled. */
   ready(): Promise<void>;
   close(): Promise<void>;
@@ -185,6 +187,8 @@ async function startParts(
     keepPaymentsMs: options.keepPaymentsMs,
   });
   begun(() => housekeeping.stop());
+  const operatorReads = createOperatorReads(options.ledgerUrl, ledger);
+  begun(() => operatorReads.close());
   const sums = startSums(context);
   begun(() => sums.stop());
 
@@ -198,6 +202,7 @@ async function startParts(
       return settings.configuredTimes.settleTimeoutMs ?? settleTimeoutMsFor(undefined);
     },
     maxAnswerBytes: settings.maxAnswerBytes,
+    operatorReads,
     async ready() {
       await Promise.all([...settlements.values()].map(whenReconciled));
     },

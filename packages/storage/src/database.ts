@@ -6,7 +6,7 @@ import type { TransactionOptions } from "./durability.ts";
 import type { Engine } from "./engine.ts";
 import type { Notifications } from "./notifications.ts";
 import { createPostgresEngine } from "./postgres/postgres-engine.ts";
-import { openSqliteEngine } from "./sqlite/sqlite-engine.ts";
+import { openSqliteEngine, openSqliteReaderEngine } from "./sqlite/sqlite-engine.ts";
 
 export interface DatabaseOptions {
   /** `sqlite:./file.db`, `sqlite::memory:` or `postgres://user:password@host:5432/database`. */
@@ -18,6 +18,11 @@ export interface DatabaseOptions {
   durable?: boolean;
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
+  /**
+   * SQLite, with `readOnly`: queries run in a thread of their own, so that a long one does not hold
+   * the event loop. Not for a database in memory. Default `false`.
+   */
+  inThread?: boolean;
   /** SQLite: largest page cache of each of the two connections, in MiB. Default 16. */
   cacheMebibytes?: number;
   /** Longest wait of a statement for locks of others. Default 10,000. */
@@ -138,12 +143,10 @@ async function openEngine(
     lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
     onBackgroundError: options.onBackgroundError ?? (() => {}),
   };
-  if (location.engine === "sqlite")
-    return openSqliteEngine({
-      ...location,
-      ...common,
-      cacheMebibytes: options.cacheMebibytes ?? 16,
-    });
+  if (location.engine === "sqlite") {
+    const open = common.readOnly && options.inThread ? openSqliteReaderEngine : openSqliteEngine;
+    return open({ ...location, ...common, cacheMebibytes: options.cacheMebibytes ?? 16 });
+  }
   return createPostgresEngine({
     ...location,
     ...common,

@@ -8,7 +8,7 @@ import {
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
 import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
-import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqlite-amount.ts";
+import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqlite-amount.js";
 
 declare const storedAmount: unique symbol;
 

@@ -1,7 +1,7 @@
 import { CompiledQuery, type Insertable, type Kysely, type Transaction } from "kysely";
 import { copyQuery } from "./postgres/copy-query.ts";
 import { encodeCopyRows } from "./postgres/encode-copy-rows.ts";
-import { sqliteAdd } from "./sqlite/sqlite-amount.ts";
+import { sqliteAdd } from "./sqlite/sqlite-amount.js";
 
 /**
  * Conflict resolution for a row whose key is taken. Skip it, replace these columns of the existing

@@ -7,25 +7,37 @@ import { ledgerOption } from "../ledger-url.ts";
 export interface FilterOptions {
   state?: PaymentState;
   network?: Network;
+  token?: Address;
+  route?: string;
   payer?: Address;
   from?: number;
   to?: number;
   ledger?: string;
 }
 
-/** Adds `--state`, `--network`, `--payer`, `--from`, `--to` and `--ledger`. */
+/**
+ * Adds `--state`, `--network`, `--token`, `--route`, `--payer`, `--from`, `--to` and `--ledger`.
+ */
 export function addFilterOptions(command: Command): Command {
-  return command
+  return addTimeOptions(command)
     .addOption(new Option("--state <state>", "only those in this state").choices(paymentStates))
     .option("--network <network>", "only those on this network, such as eip155:9745", readNetwork)
-    .option("--payer <address>", "only those of this payer", readPayer)
+    .option("--token <address>", "only those in this token", readAddress)
+    .option("--route <route>", "only those of this route, such as 'GET /weather'")
+    .option("--payer <address>", "only those of this payer", readAddress);
+}
+
+/** Adds `--from`, `--to` and `--ledger`. */
+export function addTimeOptions(command: Command): Command {
+  return command
     .option("--from <time>", "only those since then: 2026-11-20, 2026-11-20T18:00Z, 24h", readTime)
     .option("--to <time>", "only those before then", readTime)
     .addOption(ledgerOption());
 }
 
-export function toFilter({ state, network, payer, from, to }: FilterOptions): PaymentFilter {
-  return { state, network, payer, createdFrom: from, createdBefore: to };
+export function toFilter(options: FilterOptions): PaymentFilter {
+  const { state, network, token, route, payer, from, to } = options;
+  return { state, network, asset: token, route, payer, createdFrom: from, createdBefore: to };
 }
 
 function readNetwork(text: string): Network {
@@ -33,7 +45,7 @@ function readNetwork(text: string): Network {
   return text;
 }
 
-function readPayer(text: string): Address {
+function readAddress(text: string): Address {
   if (!isWellFormedAddress(text)) throw new InvalidArgumentError("expected an address");
   return text;
 }

@@ -108,6 +108,33 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     expect((await payments("list", "--state", "failed")).err).toBe("No matching payments.\n");
   });
 
+  it("filters by token and route", async () => {
+    const list = async (...args: string[]) =>
+      JSON.parse((await payments("list", "--json", "--limit", "1000", ...args)).out).payments;
+    expect(await list("--token", devnet.token)).toHaveLength(1_000);
+    expect(await list("--token", recipient)).toEqual([]);
+    expect(await list("--route", "GET /weather")).toMatchObject([{ state: "confirmed" }]);
+    expect(await list("--route", "GET /other")).toEqual([]);
+  });
+
+  it("counts payments, by day and route if asked for", async () => {
+    const count = async (...args: string[]) =>
+      JSON.parse((await payments("stats", "--json", ...args)).out).stats;
+    const { network } = devnet;
+    const sold = { network, state: "confirmed", count: 1, amount: "1000" };
+    const held = { network, state: "reserved", count: reservations };
+    expect(await count()).toEqual(
+      expect.arrayContaining([expect.objectContaining(sold), expect.objectContaining(held)]),
+    );
+    const today = expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/);
+    const divided = await count("--by", "day", "route", "--from", "1h");
+    expect(divided).toContainEqual(
+      expect.objectContaining({ ...sold, day: today, route: "GET /weather" }),
+    );
+    expect((await payments("stats", "--by", "day")).out).toMatch(/day +network +token +state/);
+    expect((await payments("stats", "--to", "2026-01-01")).err).toBe("No matching payments.\n");
+  });
+
   it("shows one payment", async () => {
     const { payments: found } = JSON.parse(
       (await payments("list", "--state", "confirmed", "--json")).out,

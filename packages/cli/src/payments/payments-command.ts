@@ -4,11 +4,13 @@ import type { Terminal } from "../terminal.ts";
 import { exportCommand } from "./export-command.ts";
 import { listCommand } from "./list-command.ts";
 import { showCommand } from "./show-command.ts";
+import { statsCommand } from "./stats-command.ts";
 
 /** `coinslot payments`: reads the ledger, also while a seller works with it. */
 export function paymentsCommand(terminal: Terminal, io: Io): Command {
   return new Command("payments")
     .addCommand(listCommand(terminal, io))
     .addCommand(showCommand(terminal, io))
+    .addCommand(statsCommand(terminal, io))
     .addCommand(exportCommand(terminal, io));
 }

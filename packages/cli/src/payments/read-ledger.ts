@@ -11,7 +11,7 @@ import type { Terminal } from "../terminal.ts";
  */
 export async function readLedger<Result>(
   options: { terminal: Terminal; io: Io; ledger: string | undefined },
-  look: (payments: LedgerReader["payments"]) => Promise<Result>,
+  look: (payments: LedgerReader["payments"], ledger: LedgerReader) => Promise<Result>,
 ): Promise<Result> {
   const { terminal, io, ledger } = options;
   const url = readLedgerUrl(terminal.env, ledger);
@@ -22,7 +22,7 @@ export async function readLedger<Result>(
   }
   const reader = await openLedgerReader({ url });
   try {
-    return await look(reader.payments);
+    return await look(reader.payments, reader);
   } finally {
     await reader.close();
   }

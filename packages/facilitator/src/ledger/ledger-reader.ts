@@ -6,7 +6,7 @@ import {
   type PaymentFilter,
   type PaymentPage,
 } from "./queries/list-payments.ts";
-import { type PaymentStats, paymentStats } from "./queries/payment-stats.ts";
+import { type PaymentStats, paymentStats, type StatsOptions } from "./queries/payment-stats.ts";
 
 /** A ledger for programs that only read. */
 export interface LedgerReader {
@@ -16,8 +16,8 @@ export interface LedgerReader {
     /** By the id that the ledger gave it. */
     get(id: string): Promise<LedgerPayment | undefined>;
   };
-  /** Counts and sums by network, asset and state. */
-  stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
+  /** Counts and sums by network, asset and state, and by day and route if asked for. */
+  stats(options?: StatsOptions): Promise<PaymentStats[]>;
   close(): Promise<void>;
 }
 

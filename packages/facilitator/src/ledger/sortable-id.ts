@@ -13,6 +13,11 @@ export function sortableIdAt(time: number): string {
   return timePart(Math.min(Math.max(time, 0), 2 ** 48 - 1));
 }
 
+/** The time of an id. Unix milliseconds. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 12), 16);
+}
+
 function timePart(time: number): string {
   return Math.floor(time).toString(16).padStart(12, "0");
 }

@@ -5,13 +5,7 @@ import { DatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
 import { sqliteDialect } from "../dialect.ts";
 import { selectsAll } from "./selects-all.ts";
-import {
-  addSqliteAmounts,
-  decodeSqliteAmount,
-  encodeSqliteAmount,
-  sqliteAdd,
-  sqliteSum,
-} from "./sqlite-amount.ts";
+import { addSqliteAmounts, sqliteAdd, sqliteSum, sqliteSumAggregate } from "./sqlite-amount.js";
 import type {
   SqliteHandle,
   SqliteLibrary,
@@ -139,17 +133,9 @@ function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): 
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 
-/** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
 function registerAmounts(handle: SqliteHandle): void {
   handle.function(sqliteAdd, { deterministic: true }, addSqliteAmounts);
-  handle.aggregate(sqliteSum, {
-    start: encodeSqliteAmount(0n),
-    step: (total, value) =>
-      typeof value === "string"
-        ? encodeSqliteAmount(decodeSqliteAmount(total) + decodeSqliteAmount(value))
-        : total,
-    deterministic: true,
-  });
+  handle.aggregate(sqliteSum, sqliteSumAggregate);
 }
 
 function typed<Result>(label: string, action: () => Result): Result {

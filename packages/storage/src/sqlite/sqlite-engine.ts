@@ -6,9 +6,10 @@ import { sqliteDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
 import { createLocalNotifications } from "../notifications.ts";
 import { createLogSync, type LogSync } from "./log-sync.ts";
+import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
 import { openSqliteConnection, type SqliteConnection } from "./sqlite-connection.ts";
 import { createSqliteDriver } from "./sqlite-driver.ts";
-import { loadSqlite } from "./sqlite-library.ts";
+import { builtInSqlite, loadSqlite } from "./sqlite-library.ts";
 
 export interface SqliteEngineOptions {
   path: string;
@@ -65,6 +66,31 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
     },
     setDurability: async () => {},
     sync: async () => log?.sync(),
+    notifications: createLocalNotifications(options.onBackgroundError),
+  };
+}
+
+/**
+ * Opens the file in a thread of its own, for reading. Rejects with a `DatabaseError` when it cannot
+ * be opened or is none.
+ */
+export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
+  const thread = await startReaderThread({
+    path: options.path,
+    label: options.label,
+    pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
+    isBuiltIn: builtInSqlite() !== undefined,
+  });
+  return {
+    dialect: sqliteDialect,
+    kyselyDialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => createReaderDriver(thread),
+      createIntrospector: (kysely) => new SqliteIntrospector(kysely),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+    setDurability: async () => {},
+    sync: async () => {},
     notifications: createLocalNotifications(options.onBackgroundError),
   };
 }

@@ -44,9 +44,13 @@ interface SqliteAggregate {
  * interface from `@photostructure/sqlite`, whose binaries come with the package.
  */
 export async function loadSqlite(): Promise<SqliteLibrary> {
+  return builtInSqlite() ?? (await import("@photostructure/sqlite"));
+}
+
+/** `node:sqlite`, where it is complete. */
+export function builtInSqlite(): SqliteLibrary | undefined {
   const builtIn: unknown = process.getBuiltinModule("node:sqlite");
-  if (isComplete(builtIn)) return builtIn;
-  return await import("@photostructure/sqlite");
+  return isComplete(builtIn) ? builtIn : undefined;
 }
 
 function isComplete(library: unknown): library is SqliteLibrary {

@@ -1,4 +1,4 @@
-import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
+import type { Address, Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger-context.ts";
 import {
   type ConcludedPayment,
@@ -8,17 +8,19 @@ import {
   toLedgerPayment,
 } from "../payments/ledger-payment.ts";
 import type { PaymentState } from "../schema.ts";
+import type { CreatedRange } from "./created-range.ts";
+import { readNewest } from "./read-newest.ts";
 
 /** Filter for a list of payments. */
-export interface PaymentFilter {
+export interface PaymentFilter extends CreatedRange {
   state?: PaymentState | undefined;
   network?: Network | undefined;
   /** In any letter case. */
+  asset?: Address | undefined;
+  /** As the routes were configured, such as `GET /weather`. */
+  route?: string | undefined;
+  /** In any letter case. */
   payer?: Address | undefined;
-  /** Unix milliseconds: created at or after. */
-  createdFrom?: number | undefined;
-  /** Unix milliseconds: created before. */
-  createdBefore?: number | undefined;
   /** The `nextCursor` of the page before. */
   cursor?: string | undefined;
   /** Between 1 and 1000. Default 100. */
@@ -32,26 +34,27 @@ export interface PaymentPage {
   nextCursor: string | undefined;
 }
 
-/** Lists payments, the newest first. */
+/** Rows fetched at once: what arrives is decoded on the event loop of a seller. */
+const chunkRows = 200;
+
+/** Lists payments, the newest first. README.md, "Lists", gives the cost of each filter. */
 export async function listPayments(
-  { db, dialect }: LedgerReads,
+  reads: LedgerReads,
   filter: PaymentFilter,
 ): Promise<PaymentPage> {
   const limit = Math.min(Math.max(filter.limit ?? 100, 1), 1000);
-  let query = db
-    .selectFrom("payments")
-    .selectAll()
-    .orderBy("id", "desc")
-    .limit(limit + 1);
-  if (filter.state) query = query.where("state", "=", filter.state);
-  if (filter.network) query = query.where("network", "=", filter.network);
-  if (filter.payer) query = query.where("payer", "=", toLowerHex(filter.payer));
-  if (filter.createdFrom) query = query.where("created_at", ">=", filter.createdFrom);
-  if (filter.createdBefore) query = query.where("created_at", "<", filter.createdBefore);
-  if (filter.cursor) query = query.where("id", "<", filter.cursor);
-  const rows = await query.execute();
-  const payments = rows.slice(0, limit).map((row) => toLedgerPayment(row, dialect));
-  return { payments, nextCursor: rows.length > limit ? payments.at(-1)?.id : undefined };
+  const found: LedgerPayment[] = [];
+  let { cursor } = filter;
+  let isMore = true;
+  while (isMore && found.length <= limit) {
+    const wanted = Math.min(limit + 1 - found.length, chunkRows);
+    const rows = await readNewest(reads, { ...filter, cursor }, wanted);
+    found.push(...rows.map((row) => toLedgerPayment(row, reads.dialect)));
+    cursor = found.at(-1)?.id;
+    isMore = rows.length === wanted;
+  }
+  const payments = found.slice(0, limit);
+  return { payments, nextCursor: found.length > limit ? payments.at(-1)?.id : undefined };
 }
 
 /** Payments by their ids. */

@@ -4,7 +4,7 @@ import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
 import { endedStates, type LedgerSchema, openStates, type PaymentState } from "../schema.ts";
 import { is } from "../states.ts";
-import { type CreatedRange, isCreatedWithin } from "./created-range.ts";
+import { type CreatedRange, dayMs, isCreatedWithin } from "./created-range.ts";
 
 /** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
@@ -28,7 +28,6 @@ export interface StatsOptions extends CreatedRange {
   by?: readonly StatsGroup[] | undefined;
 }
 
-const dayMs = 86_400_000;
 /** Days since 1970 until the last id. */
 const maxDay = Math.floor(2 ** 48 / dayMs);
 

@@ -1,0 +1,77 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { expect, it, onTestFinished } from "vitest";
+import { type Database, openDatabase } from "../database.ts";
+
+interface Schema {
+  numbers: { number: number };
+}
+
+async function openBoth(): Promise<{ writer: Database<Schema>; reader: Database<Schema> }> {
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-reader-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const url = `sqlite:${join(folder, "file.db")}`;
+  const writer = await openDatabase<Schema>({ url });
+  onTestFinished(() => writer.close());
+  await writer.kysely.schema.createTable("numbers").addColumn("number", "integer").execute();
+  const reader = await openDatabase<Schema>({ url, readOnly: true, inThread: true });
+  onTestFinished(() => reader.close());
+  return { writer, reader };
+}
+
+const add = (writer: Database<Schema>, number: number) =>
+  writer.kysely.insertInto("numbers").values({ number }).execute();
+
+/** Takes some tenths of a second. */
+const longSelect = sql<{ count: number }>`
+  with recursive series(n) as (select 1 union all select n + 1 from series where n < 2000000)
+  select count(*) as count from series`;
+
+it("a select in a thread does not hold the event loop", async () => {
+  const { writer, reader } = await openBoth();
+  let isDone = false;
+  const long = longSelect.execute(reader.kysely).then(({ rows }) => {
+    isDone = true;
+    return rows;
+  });
+  await add(writer, 1);
+  await add(writer, 2);
+  expect(isDone).toBe(false);
+  expect(await long).toEqual([{ count: 2_000_000 }]);
+});
+
+it("a transaction in a thread sees one moment, and a later query the next", async () => {
+  const { writer, reader } = await openBoth();
+  await add(writer, 1);
+  await reader.transaction(async (transaction) => {
+    const read = () => transaction.selectFrom("numbers").selectAll().execute();
+    expect(await read()).toEqual([{ number: 1 }]);
+    await add(writer, 2);
+    expect(await read()).toEqual([{ number: 1 }]);
+  });
+  expect(await reader.kysely.selectFrom("numbers").selectAll().execute()).toHaveLength(2);
+});
+
+it("a thread that reads writes nothing, and goes on after an error", async () => {
+  const { reader } = await openBoth();
+  await expect(add(reader, 1)).rejects.toMatchObject({ kind: "configuration" });
+  await expect(sql`select * from missing`.execute(reader.kysely)).rejects.toThrow("no such table");
+  expect(await reader.kysely.selectFrom("numbers").selectAll().execute()).toEqual([]);
+});
+
+it("sums amounts in a thread, beyond 64 bits", async () => {
+  const { reader } = await openBoth();
+  const { amount } = reader.dialect;
+  const [first, second] = [amount.encode(2n ** 200n), amount.encode(1n)];
+  const { rows } = await sql<{ total: typeof first }>`
+    select coinslot_sum(value) as total from (select ${first} as value union all select ${second})
+  `.execute(reader.kysely);
+  expect(rows.map(({ total }) => amount.decode(total))).toEqual([2n ** 200n + 1n]);
+});
+
+it("a file that is missing is an error, not a thread without an answer", async () => {
+  const open = openDatabase({ url: "sqlite:./missing.db", readOnly: true, inThread: true });
+  await expect(open).rejects.toMatchObject({ kind: "configuration" });
+});

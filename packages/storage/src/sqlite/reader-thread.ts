@@ -1,0 +1,126 @@
+import { Worker } from "node:worker_threads";
+import { createMutex, type Release } from "@coinslot/concurrency";
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
+import { DatabaseError } from "../database-error.ts";
+import { sqliteDialect } from "../dialect.ts";
+
+export interface ReaderThreadOptions {
+  path: string;
+  label: string;
+  /** Settings of its connection. */
+  pragmas: string;
+  /** Whether the library is Node's own. */
+  isBuiltIn: boolean;
+}
+
+/** A connection in a thread of its own, which only reads. */
+interface ReaderThread {
+  query(query: Pick<CompiledQuery, "sql" | "parameters">): Promise<unknown[]>;
+  close(): Promise<void>;
+}
+
+interface Answer {
+  id: number;
+  rows?: unknown[];
+  error?: { message: string; errcode?: unknown };
+}
+
+/** One question under way. */
+interface Asked {
+  resolve(rows: unknown[]): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Kysely's driver over a thread that reads. One caller has the connection at a time, for one query
+ * or one transaction, so a transaction sees one moment of the file.
+ */
+export function createReaderDriver(thread: ReaderThread): Driver {
+  const mutex = createMutex();
+  const held = new WeakMap<DatabaseConnection, Release>();
+  const run = (sql: string) => thread.query({ sql, parameters: [] });
+  return {
+    async init() {},
+    async acquireConnection() {
+      const release = await mutex.acquire();
+      const connection: DatabaseConnection = {
+        executeQuery: async <Row>(query: CompiledQuery): Promise<QueryResult<Row>> => ({
+          rows: (await thread.query(query)) as Row[],
+        }),
+        // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
+        async *streamQuery() {
+          throw new Error("Streaming is not supported: read page after page by a key.");
+        },
+      };
+      held.set(connection, release);
+      return connection;
+    },
+    async releaseConnection(connection) {
+      held.get(connection)?.();
+    },
+    async beginTransaction() {
+      await run("begin");
+    },
+    async commitTransaction() {
+      await run("commit");
+    },
+    async rollbackTransaction() {
+      await run("rollback");
+    },
+    destroy: () => mutex.run(thread.close),
+  };
+}
+
+/**
+ * Starts the thread. It keeps no process alive.
+ *
+ * @throws DatabaseError if the file cannot be opened, or the thread's program is missing
+ */
+export async function startReaderThread(options: ReaderThreadOptions): Promise<ReaderThread> {
+  const { label, ...workerData } = options;
+  const worker = new Worker(new URL("./reader-worker.js", import.meta.url), { workerData });
+  const asked = new Map<number, Asked>();
+  let lastId = 0;
+  let end: DatabaseError | undefined;
+
+  function endAll(cause: unknown): void {
+    const reason = cause instanceof Error ? cause.message : "the thread ended";
+    end ??= new DatabaseError(sqliteDialect.classify(cause), `${label}: ${reason}`, { cause });
+    for (const { reject } of asked.values()) reject(end);
+    asked.clear();
+    worker.unref();
+  }
+  const started = ask(0);
+  worker.on("message", ({ id, rows = [], error }: Answer) => {
+    const question = asked.get(id);
+    asked.delete(id);
+    // A process with nothing else to do waits for an answer, and not for a question.
+    if (asked.size === 0) worker.unref();
+    if (error === undefined) return question?.resolve(rows);
+    const kind = sqliteDialect.classify(error);
+    question?.reject(new DatabaseError(kind, `${label}: ${error.message}`, { cause: error }));
+  });
+  worker.on("error", endAll);
+  worker.on("exit", endAll);
+
+  function ask(id: number): Promise<unknown[]> {
+    return new Promise((resolve, reject) => {
+      if (end !== undefined) return reject(end);
+      asked.set(id, { resolve, reject });
+      worker.ref();
+    });
+  }
+
+  await started;
+  return {
+    query({ sql, parameters }) {
+      lastId += 1;
+      const answered = ask(lastId);
+      if (end === undefined) worker.postMessage({ id: lastId, sql, parameters });
+      return answered;
+    },
+    async close() {
+      await worker.terminate();
+    },
+  };
+}
