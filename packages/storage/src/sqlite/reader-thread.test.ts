@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../database.ts";
+import { startReaderThread } from "./reader-thread.ts";
 
 interface Schema {
   numbers: { number: number };
@@ -74,4 +75,10 @@ it("sums amounts in a thread, beyond 64 bits", async () => {
 it("a file that is missing is an error, not a thread without an answer", async () => {
   const open = openDatabase({ url: "sqlite:./missing.db", readOnly: true, inThread: true });
   await expect(open).rejects.toMatchObject({ kind: "configuration" });
+});
+
+it("a missing program of the thread is no error of the file, as in a bundle", async () => {
+  const program = new URL("./missing.js", import.meta.url);
+  const options = { path: "file.db", label: "A file", pragmas: "", isBuiltIn: false };
+  expect(await startReaderThread({ ...options, program })).toBeUndefined();
 });

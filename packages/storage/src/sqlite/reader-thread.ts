@@ -13,6 +13,8 @@ export interface ReaderThreadOptions {
   isBuiltIn: boolean;
 }
 
+const defaultProgram = new URL("./reader-worker.js", import.meta.url);
+
 /** A connection in a thread of its own, which only reads. */
 interface ReaderThread {
   query(query: Pick<CompiledQuery, "sql" | "parameters">): Promise<unknown[]>;
@@ -74,11 +76,14 @@ export function createReaderDriver(thread: ReaderThread): Driver {
 /**
  * Starts the thread. It keeps no process alive.
  *
- * @throws DatabaseError if the file cannot be opened, or the thread's program is missing
+ * @returns `undefined` if the thread's program is missing
+ * @throws DatabaseError if the file cannot be opened
  */
-export async function startReaderThread(options: ReaderThreadOptions): Promise<ReaderThread> {
-  const { label, ...workerData } = options;
-  const worker = new Worker(new URL("./reader-worker.js", import.meta.url), { workerData });
+export async function startReaderThread(
+  options: ReaderThreadOptions & { program?: URL },
+): Promise<ReaderThread | undefined> {
+  const { label, program = defaultProgram, ...workerData } = options;
+  const worker = new Worker(program, { workerData });
   const asked = new Map<number, Asked>();
   let lastId = 0;
   let end: DatabaseError | undefined;
@@ -111,7 +116,12 @@ export async function startReaderThread(options: ReaderThreadOptions): Promise<R
     });
   }
 
-  await started;
+  try {
+    await started;
+  } catch (error) {
+    if (isProgramMissing(error)) return undefined;
+    throw error;
+  }
   return {
     query({ sql, parameters }) {
       lastId += 1;
@@ -123,4 +133,10 @@ export async function startReaderThread(options: ReaderThreadOptions): Promise<R
       await worker.terminate();
     },
   };
+}
+
+function isProgramMissing(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  return code === "MODULE_NOT_FOUND" || code === "ERR_MODULE_NOT_FOUND";
 }

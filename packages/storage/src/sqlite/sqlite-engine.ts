@@ -72,7 +72,8 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
 
 /**
  * Opens the file in a thread of its own, for reading. Rejects with a `DatabaseError` when it cannot
- * be opened or is none.
+ * be opened or is none. Where the thread's program is missing, as in a program bundled into one
+ * file, the file is opened in this thread.
  */
 export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
   const thread = await startReaderThread({
@@ -81,6 +82,7 @@ export async function openSqliteReaderEngine(options: SqliteEngineOptions): Prom
     pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
     isBuiltIn: builtInSqlite() !== undefined,
   });
+  if (thread === undefined) return openSqliteEngine(options);
   return {
     dialect: sqliteDialect,
     kyselyDialect: {
