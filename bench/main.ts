@@ -4,8 +4,8 @@
 //   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
-import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { operators } from "./scenarios/growth/operators.ts";
+import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -24,7 +24,8 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "indexing-queries": () => indexingQueries("sqlite"),
   "indexing-queries-postgres": () => indexingQueries("postgres"),
   "growth-slow-blocks": slowBlocks,
-  "growth-operators": operators,
+  "growth-operators": () => operators("sqlite"),
+  "growth-operators-postgres": () => operators("postgres"),
 };
 
 const { values, positionals } = parseArgs({

@@ -26,7 +26,7 @@ export async function fillLedger(url: string, devnet: Devnet, rows: number): Pro
     const ended = `case when ${isOpen} then null else ${time} end`;
     const series = isSqlite
       ? `(with recursive series(n) as (select 1 union all select n + 1 from series where n < ${rows}) select n from series)`
-      : `generate_series(1, ${rows}) as s(n)`;
+      : `generate_series(1::bigint, ${rows}::bigint) as s(n)`;
     await execute(`
       insert into payments (id, network, asset, payer, nonce, value, valid_before, state, fingerprint,
         transaction_id, carried, is_alone, block_number, block_hash, transaction_hash, created_at,

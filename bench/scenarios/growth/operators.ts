@@ -14,12 +14,8 @@ import { daysOfHistory, fillLedger, rareNetwork } from "./fill-ledger.ts";
 type Engine = "sqlite" | "postgres";
 
 /** Reads of operators on a large ledger: their times, and what they cost the buyers beside them. */
-export async function operators(): Promise<Figure[]> {
+export async function operators(engine: Engine): Promise<Figure[]> {
   const rows = Number(process.env.BENCH_LEDGER_ROWS ?? 1_000_000);
-  return [...(await measure("sqlite", rows)), ...(await measure("postgres", rows))];
-}
-
-async function measure(engine: Engine, rows: number): Promise<Figure[]> {
   const devnet = await startDevnet();
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   const postgres = engine === "postgres" ? await startPostgres() : undefined;
