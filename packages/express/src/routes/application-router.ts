@@ -4,6 +4,8 @@ import type { RoutingSettings } from "./routing-settings.ts";
 
 /** The part of a router that matching uses. Express 4 and 5 have it alike. */
 export interface RouterLike {
+  /** Its routes and middleware, in their order. */
+  stack: object[];
   all(path: string, handler: () => void): unknown;
   handle(
     request: { method: string; url: string },

@@ -1,32 +1,67 @@
 import { emptyRouterLike } from "./application-router.ts";
+import { createPathIndex } from "./path-index.ts";
 import type { RouteKeyParts } from "./route-key.ts";
+
+/** The keys read so far, by the requests that they take. */
+export interface KeyCovers {
+  /**
+   * The first key that takes every request that fits a later one, which then never counts. A cover
+   * is found only in plain cases. The later path is the same, or has no parameters and fits to the
+   * letter.
+   */
+  coverOf(later: RouteKeyParts): string | undefined;
+  add(key: string, parts: RouteKeyParts): void;
+}
+
+interface Entry {
+  key: string;
+  order: number;
+  verb: string;
+  /** Whether a path without parameters fits. */
+  fits: (path: string) => boolean;
+}
 
 /** A path without parameters and wildcards, in either Express. */
 const plainPath = /^[\w/.~%@,;=&'-]+$/;
 
 /**
- * Creates a check whether a key takes every request that fits a later one, which then never counts.
- * It reports a cover only in plain cases. The later path is the same, or has no parameters and fits
- * to the letter.
+ * Creates an empty record of keys.
  *
  * @param router of the Express that reads the keys
  */
-export function createKeyCover(
-  { verb, path }: RouteKeyParts,
-  router: object,
-): (later: RouteKeyParts) => boolean {
-  const fits = plainPath.test(path) ? undefined : createFit(path, router);
-  return (later) => {
-    const isOfVerb =
-      verb === "*" || verb === later.verb || (verb === "GET" && later.verb === "HEAD");
-    if (!isOfVerb) return false;
-    return (
-      path === later.path || (fits !== undefined && plainPath.test(later.path) && fits(later.path))
-    );
+export function createKeyCovers(router: object): KeyCovers {
+  const byPath = new Map<string, Entry[]>();
+  const patterns = createPathIndex<Entry>();
+  let count = 0;
+  return {
+    coverOf({ verb, path }) {
+      const takes = (entry: Entry) =>
+        entry.verb === "*" || entry.verb === verb || (entry.verb === "GET" && verb === "HEAD");
+      const same = byPath.get(path)?.find(takes);
+      const candidates = plainPath.test(path) ? patterns.find(path) : [];
+      const fitting = candidates.find((entry) => takes(entry) && entry.fits(path));
+      if (same === undefined || fitting === undefined) return (same ?? fitting)?.key;
+      return same.order < fitting.order ? same.key : fitting.key;
+    },
+    add(key, { verb, path }) {
+      const entry = { key, order: count, verb, fits: createFit(path, router) };
+      count += 1;
+      byPath.set(path, [...(byPath.get(path) ?? []), entry]);
+      if (!plainPath.test(path)) patterns.add(path, entry);
+    },
   };
 }
 
-function createFit(path: string, like: object): (url: string) => boolean {
+/** Compiles the path with its first use: most are never compared. */
+function createFit(path: string, like: object): Entry["fits"] {
+  let fits: Entry["fits"] | undefined;
+  return (url) => {
+    fits ??= compileFit(path, like);
+    return fits(url);
+  };
+}
+
+function compileFit(path: string, like: object): Entry["fits"] {
   const router = emptyRouterLike(like, { caseSensitive: true, strict: true });
   let isFound = false;
   router.all(path, () => {

@@ -1,6 +1,7 @@
 import { emptyRouterLike } from "./application-router.ts";
 import { problemOfPath } from "./path-dialect.ts";
 import { normalKeyPath } from "./path-forms.ts";
+import { createPathIndex } from "./path-index.ts";
 import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
 
@@ -22,6 +23,9 @@ const maxTarget = 1_000;
  * returns its number. The match of a path depends on the path alone, and the last few are cached. A
  * router takes as long as the rest of an unpaid answer. Keys that such a router cannot parse match
  * nothing here.
+ *
+ * The index leaves out routes that cannot match, so that a miss among 10,000 routes does not try
+ * them all. The router reads the path for the index, and decides among the others in their order.
  */
 export function createPathRouter(options: {
   router: object;
@@ -60,17 +64,14 @@ export function createPathRouter(options: {
   function createVerbRouter(wanted: string): (path: string) => number | "malformed" | undefined {
     const router = emptyRouterLike(options.router, settings);
     let found: number | "malformed" | undefined;
-    let isEmpty = true;
-    routes.forEach(({ verb, path }, index) => {
+    const index = createPathIndex<Pattern>();
+    routes.forEach(({ verb, path }, number) => {
       if (!fits(verb, wanted)) return;
-      isEmpty = false;
       for (const pattern of new Set([path, normalKeyPath(path)])) {
-        if (problemOfPath(router, pattern) !== undefined) continue;
-        router.all(pattern, () => {
-          found = index;
-        });
+        index.add(pattern, { path: pattern, number, layers: undefined });
       }
     });
+    const isEmpty = index.all().length === 0;
     const response = {};
     const known = new Map<string, typeof found>();
     return (path) => {
@@ -78,16 +79,60 @@ export function createPathRouter(options: {
       const key = keyOf(path);
       if (key !== undefined && known.has(key)) return known.get(key);
       found = undefined;
-      router.handle({ method: "GET", url: path }, response, (error) => {
-        if (error) found = "malformed";
-      });
+      const pathname = readPathname(path);
+      const patterns = pathname === undefined ? index.all() : index.find(pathname);
+      route(path, patterns.flatMap(layersOf));
       if (key === undefined) return found;
       // Paths come from outside: invented ones must not fill the memory.
       if (known.size >= maxPaths) known.clear();
       known.set(key, found);
       return found;
     };
+
+    /** Sends a path through these layers. */
+    function route(url: string, layers: object[]): void {
+      // A router without layers would answer later.
+      if (layers.length === 0) return;
+      router.stack = layers;
+      router.handle({ method: "GET", url }, response, (error) => {
+        if (error) found = "malformed";
+      });
+    }
+
+    /** The path in a request target as this router reads it, which may be an absolute URL. */
+    function readPathname(url: string): string | undefined {
+      let pathname: string | undefined;
+      const match = (path: string) => {
+        pathname = path;
+        return false;
+      };
+      route(url, [{ match }]);
+      return pathname;
+    }
+
+    /** The layer of a pattern, made with its first use; none where the router cannot parse it. */
+    function layersOf(pattern: Pattern): object[] {
+      if (pattern.layers !== undefined) return pattern.layers;
+      router.stack = [];
+      if (problemOfPath(router, pattern.path) === undefined) {
+        router.all(pattern.path, () => {
+          found = pattern.number;
+        });
+        // Else nothing would be sold, and all be served.
+        if (router.stack.length === 0) throw new Error("This router keeps no stack of layers");
+      }
+      pattern.layers = router.stack;
+      return pattern.layers;
+    }
   }
+}
+
+/** One way to write the path of a route. */
+interface Pattern {
+  path: string;
+  /** Of the route. */
+  number: number;
+  layers: object[] | undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createKeyCover } from "./key-cover.ts";
+import { createKeyCovers } from "./key-cover.ts";
 import { type RouteTerms, readRoutePayment } from "./read-route-payment.ts";
 import { readRouteKey } from "./route-key.ts";
 
@@ -30,18 +30,18 @@ export function readRoutes(
     );
     return [];
   }
-  const earlier: { key: string; covers: ReturnType<typeof createKeyCover> }[] = [];
+  const earlier = createKeyCovers(router);
   return Object.entries(routes).flatMap(([key, config]) => {
     const read = readRouteKey(key, router);
     if (read.ok) {
       const { parts } = read;
-      const first = earlier.find(({ covers }) => covers(parts))?.key;
+      const first = earlier.coverOf(parts);
       if (first !== undefined) {
         tell(
           `"${key}" can never match: "${first}" comes before it and matches all of its requests`,
         );
       }
-      earlier.push({ key, covers: createKeyCover(parts, router) });
+      earlier.add(key, parts);
     } else tell(`"${key}" ${read.problem}`);
     const terms = readRoutePayment(config, (problem) => tell(`"${key}": ${problem}`));
     if (!read.ok || terms === undefined) return [];
