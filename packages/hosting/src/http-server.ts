@@ -1,6 +1,5 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import type { AddressInfo, Socket } from "node:net";
 
 /** Address of a server. */
 export interface ListenOptions {
@@ -15,7 +14,10 @@ export interface ListenOptions {
 export interface HttpServer {
   /** Its URL, such as `http://127.0.0.1:8080`. */
   url: string;
-  /** Takes no more requests, and waits up to ten seconds for those that run. Idempotent. */
+  /**
+   * Takes no more connections, ends idle ones, and waits up to ten seconds for running requests. A
+   * connection without a complete request head has one second. Idempotent.
+   */
   close(): Promise<void>;
 }
 
@@ -25,6 +27,11 @@ export class ListenError extends Error {
 }
 
 const drainMs = 10_000;
+/**
+ * Time for a request whose connection was accepted before the end. Node's server waits minutes for
+ * a connection that sends no request, or half of one.
+ */
+const headMs = 1_000;
 
 /**
  * Serves HTTP.
@@ -48,6 +55,11 @@ export async function startHttpServer(
 ): Promise<HttpServer> {
   const server = createServer();
   const underWay = new Set<ServerResponse>();
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   server.on("request", (_request, response) => {
     underWay.add(response);
     response.once("close", () => underWay.delete(response));
@@ -57,7 +69,10 @@ export async function startHttpServer(
 
   async function close(): Promise<void> {
     for (const response of underWay) endWith(response);
-    await closeServer(server);
+    await closeServer(server, () => {
+      const busy = new Set([...underWay].map(({ req }) => req.socket));
+      for (const socket of sockets) if (!busy.has(socket)) socket.destroy();
+    });
   }
   try {
     return { url: await listen(server, options), close };
@@ -87,17 +102,16 @@ function listen(server: Server, { host, port }: ListenOptions): Promise<string> 
 }
 
 /** Waits for the answers that are under way, up to a bound. */
-async function closeServer(server: Server): Promise<void> {
+async function closeServer(server: Server, endIdle: () => void): Promise<void> {
   if (!server.listening) return;
+  // Ends the connections that wait for their next request.
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const timer = new AbortController();
-  const patience = sleep(drainMs, undefined, { signal: timer.signal }).then(
-    () => server.closeAllConnections(),
-    () => undefined,
-  );
+  const timers = [
+    setTimeout(endIdle, headMs),
+    setTimeout(() => server.closeAllConnections(), drainMs),
+  ];
   await closed;
-  timer.abort();
-  await patience;
+  for (const timer of timers) clearTimeout(timer);
 }
 
 function describeFault(error: unknown, { host, port, variables }: ListenOptions): string {
