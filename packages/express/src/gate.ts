@@ -12,6 +12,7 @@ import {
 } from "./facilitator/facilitator-from-environment.ts";
 import { createReadiness, unservedNetworks } from "./facilitator/readiness.ts";
 import { isRecord } from "./is-record.ts";
+import { processLoad } from "./load/load.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
 import { createBodyPool } from "./replay/body-pool.ts";
@@ -52,6 +53,7 @@ const shared = {
   bodies: createBodyPool(),
   replays: createReplayLimit(),
   turns: createTurns(),
+  load: processLoad,
 };
 
 /**

@@ -11,6 +11,8 @@ export {
   type FacilitatorRouterOptions,
   facilitatorRouter,
 } from "./facilitator/facilitator-router.ts";
+export { type LoadFigures, readLoad } from "./load/load.ts";
+export { OverloadWarning } from "./load/overload-report.ts";
 export type { UnpaidBody, UnpaidContext, UnpaidResponseBody } from "./offer/unpaid-context.ts";
 export { type PaymentMiddleware, paymentMiddleware } from "./payment-middleware.ts";
 export type {

@@ -67,6 +67,17 @@ export interface PaymentMiddlewareOptions {
    */
   maxResponseBytes?: number | undefined;
   /**
+   * Most paid requests that this process works on, those of all its gates together. Others get 503
+   * `overloaded` with `Retry-After`, before anything is reserved. A payment under way goes first: a
+   * 64th more is for these. Choose it as sales per second times seconds to settle. Default 1,000.
+   */
+  maxPaidRequests?: number | undefined;
+  /**
+   * Most bytes that this process holds for paid requests: bodies that were read, and answers until
+   * they have gone out. At the limit, new payments get 503 `overloaded`. Default 256 MiB.
+   */
+  maxHeldBytes?: number | undefined;
+  /**
    * Largest answer that is kept, in bytes. It is kept for a buyer with an idempotency key, and in
    * memory where a paid answer did not arrive. Default 256 KiB.
    */

@@ -3,6 +3,8 @@ import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
 import { createGate, type Gate } from "./gate.ts";
+import { createPlace, endLoad, takePlace } from "./load/load.ts";
+import { refuseLoad } from "./load/overload-report.ts";
 import { resourceOf } from "./offer/resource.ts";
 import { askSeller } from "./offer/seller-function-error.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
@@ -138,10 +140,10 @@ function enter(
   });
 }
 
-/** From a request to a paid route to the admission of its payment. */
+/** From a request to a paid route to its payment. */
 async function serve(visit: Visit): Promise<void> {
-  const { settings, facilitator, route, request, response, next } = visit;
-  const { grantAccess, refusePayer, clientKey } = settings;
+  const { settings, route, request, response, next, load } = visit;
+  const { grantAccess } = settings;
   if (
     grantAccess &&
     (await askSeller("grantAccess", route.key, () => grantAccess(request))) === true
@@ -151,14 +153,30 @@ async function serve(visit: Visit): Promise<void> {
 
   const making = visit.makeOffer(request);
   const offer = making instanceof Promise ? await making : making;
-  const refuse = (error: string) => answerPaymentRequired(visit, { offer, error });
-
   const presented = readPayment(request, visit.wires);
   if (presented.state === "absent") return answerUnpaid(visit, offer);
   if (presented.state === "malformed") {
     const { refusal } = presented;
-    return refusal ? answerRefusal(response, refusal) : refuse("invalid_payload");
+    if (refusal) return answerRefusal(response, refusal);
+    return answerPaymentRequired(visit, { offer, error: "invalid_payload" });
   }
+  const place = createPlace();
+  if (!takePlace(load, place, settings)) return refuseOverload(visit);
+  try {
+    await serveBuyer({ ...visit, offer, presented, place });
+  } finally {
+    endLoad(load, place);
+  }
+}
+
+/** A request with a payment, in a place. */
+type BuyerVisit = Visit & Pick<MatchedPayment, "offer" | "presented" | "place">;
+
+/** From a payment to its admission, and to the sale. */
+async function serveBuyer(visit: BuyerVisit): Promise<void> {
+  const { settings, facilitator, route, request, response, offer, presented } = visit;
+  const { refusePayer, clientKey } = settings;
+  const refuse = (error: string) => answerPaymentRequired(visit, { offer, error });
   const asked = await matchPayment(presented, offer);
   const { accepts } = route;
   const purchase = asked ?? (await matchPreviousTerms(presented, { offer, accepts }));
@@ -167,11 +185,9 @@ async function serve(visit: Visit): Promise<void> {
   const resource = resourceOf(visit);
   const limitKey = await askSeller("clientKey", route.key, () => limitKeyOf(request, clientKey));
   const order: MatchedPayment = {
-    presented,
     payload,
     requirements,
     payment,
-    offer,
     resource,
     limitKey,
     ...visit,
@@ -201,6 +217,8 @@ async function serve(visit: Visit): Promise<void> {
   switch (admission.state) {
     case "refused":
       return refuse(admission.reason);
+    case "overloaded":
+      return refuseOverload(visit);
     case "in_use":
       return answerRefusal(response, refusals.inUse);
     case "key_conflict":
@@ -234,6 +252,11 @@ async function serve(visit: Visit): Promise<void> {
       }
     }
   }
+}
+
+function refuseOverload({ load, settings, response }: Visit): void {
+  refuseLoad(load, settings, settings.onError);
+  answerRefusal(response, refusals.overloaded);
 }
 
 const noMatch = "No matching payment requirements";

@@ -61,6 +61,15 @@ export const bodyDropped: Refusal = {
   retryAfterSeconds: 1,
 };
 
+/** The process has taken on as many paid requests, or bytes for them, as it may. */
+export const overloaded: Refusal = {
+  status: 503,
+  error: "overloaded",
+  charged: false,
+  message: "Too many paid requests are under way here. This one was not charged: retry it later",
+  retryAfterSeconds: 1,
+};
+
 /** The payer has had too many unpaid handler runs. */
 export function payerLimited(retryAfterSeconds: number): Refusal {
   return {

@@ -5,6 +5,7 @@ import type {
   SettleResponse,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
+import type { Load, Place } from "./load/load.ts";
 import type { MakeOffer, Offer } from "./offer/offer.ts";
 import type { Purchase } from "./offer/purchase.ts";
 import type { AnswerMemory } from "./replay/answer-memory.ts";
@@ -28,6 +29,7 @@ export interface Visit {
   turns: Turns;
   bodies: BodyPool;
   replays: ReplayLimit;
+  load: Load;
   route: Route;
   wires: readonly Wire[];
   makeOffer: MakeOffer;
@@ -39,6 +41,8 @@ export interface Visit {
 
 /** A visit with a payment for part of the offer. */
 export interface MatchedPayment extends Visit, Purchase {
+  /** Its part of the load. */
+  place: Place;
   /** The payment as it came. */
   presented: Presented;
   offer: Offer;

@@ -1,4 +1,5 @@
 import type { Environment } from "./facilitator/facilitator-from-environment.ts";
+import { defaultLimits } from "./load/load.ts";
 import { readPublicUrl } from "./offer/public-url.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { writeError } from "./response/write-error.ts";
@@ -24,6 +25,7 @@ const functions = [
   "now",
 ] as const;
 const byteLimits = [
+  "maxHeldBytes",
   "maxRequestBytes",
   "maxUnverifiedBytes",
   "maxResponseBytes",
@@ -32,6 +34,7 @@ const byteLimits = [
 const names = new Set<string>([
   ...functions,
   ...byteLimits,
+  "maxPaidRequests",
   "app",
   "legacyNetworkNames",
   "publicUrl",
@@ -66,6 +69,9 @@ export function readSettings(
       tell(`options.${name} must be a whole number of bytes`);
     }
   }
+  if (!isCount(options.maxPaidRequests ?? 1)) {
+    tell("options.maxPaidRequests must be a positive whole number");
+  }
   const { grantAccess, refusePayer, unpaidAnswer, clientKey } = options;
   const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = 64 * 2 ** 20 } = options;
   if (maxUnverifiedBytes < maxRequestBytes) {
@@ -77,6 +83,8 @@ export function readSettings(
     maxRequestBytes,
     maxUnverifiedBytes,
     maxResponseBytes: options.maxResponseBytes ?? 4 * 2 ** 20,
+    maxPaidRequests: options.maxPaidRequests ?? defaultLimits.maxPaidRequests,
+    maxHeldBytes: options.maxHeldBytes ?? defaultLimits.maxHeldBytes,
     maxKeptAnswerBytes: options.maxKeptAnswerBytes ?? 256 * 2 ** 10,
     now: options.now ?? Date.now,
     onError: harmless(options.onError ?? writeError),
@@ -85,6 +93,10 @@ export function readSettings(
     unpaidAnswer,
     clientKey,
   };
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) > 0;
 }
 
 function findPublicUrl(

@@ -4,7 +4,7 @@ import { CallerGoneError, type Facilitator, FacilitatorError } from "@coinslot/p
 import type { Request } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
-import { createFacilitatorClient, facilitatorRouter } from "../index.ts";
+import { createFacilitatorClient, facilitatorRouter, readLoad } from "../index.ts";
 import { createBuyer, type SignedPayment } from "../testing/buyer.ts";
 import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
@@ -37,6 +37,48 @@ function createDeferred() {
   });
   return { promise, resolve: () => resolve() };
 }
+
+describe("an overloaded facilitator's router", () => {
+  it("refuses verifications before settlements, with a reason and a time to retry", async () => {
+    const facilitator = createPaperFacilitator();
+    const done = createDeferred();
+    facilitator.onSettle = async (settle) => {
+      await done.promise;
+      return settle();
+    };
+    const [first] = expressVersions;
+    if (first === undefined) throw new Error("No Express");
+    const app = first.express();
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => errors.push(error);
+    app.use(facilitatorRouter(facilitator, { onError, maxPaidRequests: 2 }));
+    const listening = await listen(app);
+    opened.push(listening);
+    const post = async (path: string) => {
+      const { payload } = await signOne();
+      const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+      return await supertest(listening.url).post(path).send(body);
+    };
+    const settlements = [post("/settle"), post("/settle")];
+    await expect.poll(() => readLoad().places).toBe(2);
+
+    const verified = await post("/verify");
+    expect(verified.status).toBe(503);
+    expect(verified.headers["retry-after"]).toBe("1");
+    expect(verified.body).toMatchObject({ isValid: false, invalidReason: "overloaded" });
+    settlements.push(post("/settle"));
+    await expect.poll(() => readLoad().places).toBe(3);
+    const refused = await post("/settle");
+    expect(refused.status).toBe(503);
+    expect(refused.body).toMatchObject({ success: false, errorReason: "overloaded" });
+
+    done.resolve();
+    for (const settled of settlements) expect((await settled).body.success).toBe(true);
+    expect(facilitator.settled).toHaveLength(3);
+    expect((await post("/verify")).body.isValid).toBe(true);
+    expect(readLoad().places).toBe(0);
+  });
+});
 
 describe.each(expressVersions)("the facilitator's router on $name", ({ express }) => {
   async function open(parse = false) {

@@ -17,6 +17,16 @@ import express, {
 import type { EventOptions } from "../events/event-options.ts";
 import { createEventSender } from "../events/event-sender.ts";
 import { createPaymentEvents, type SettlementNews } from "../events/payment-events.ts";
+import {
+  createPlace,
+  defaultLimits,
+  leavePlace,
+  processLoad,
+  takePlace,
+  verifiedShare,
+} from "../load/load.ts";
+import { refuseLoad } from "../load/overload-report.ts";
+import * as refusals from "../refusals.ts";
 import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
 import { isGone } from "../response/when-gone.ts";
 import { writeError } from "../response/write-error.ts";
@@ -25,6 +35,12 @@ import { writeError } from "../response/write-error.ts";
 export interface FacilitatorRouterOptions {
   /** Largest request, in bytes. Default 64 KiB. */
   maxRequestBytes?: number | undefined;
+  /**
+   * Most verifications and settlements that this process works on, with the paid requests of its
+   * gates. Others get 503 with `Retry-After` and the reason `overloaded`. Half as many settlements
+   * more are taken on: their sellers have run the handler. Default 1,000.
+   */
+  maxPaidRequests?: number | undefined;
   /**
    * Receives faults that the caller sees only as 500 or 503. By default, their message goes to
    * standard error.
@@ -66,6 +82,8 @@ export function facilitatorRouter(
   options: FacilitatorRouterOptions = {},
 ): Router {
   const { maxRequestBytes = 64 * 2 ** 10, onError = writeError, clientKey } = options;
+  const { maxPaidRequests = defaultLimits.maxPaidRequests } = options;
+  const limits = { ...defaultLimits, maxPaidRequests };
   const events =
     options.events &&
     createPaymentEvents({
@@ -76,7 +94,7 @@ export function facilitatorRouter(
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
 
-  post("/verify", verifyFault, "unexpected_verify_error", (call, read) => {
+  post("/verify", { ...verification, spare: 0 }, (call, read) => {
     // A facilitator in this process may return more than the wire format holds.
     const verify = async () =>
       parseVerifyResponse(
@@ -87,7 +105,7 @@ export function facilitatorRouter(
       );
     return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
   });
-  post("/settle", settleFault, "unexpected_settle_error", (call, read) => {
+  post("/settle", { ...settlement, spare: verifiedShare }, (call, read) => {
     const idempotencyKey = call.get(headerName.idempotencyKey);
     const settle = () =>
       facilitator.settle(read.paymentPayload, read.received, {
@@ -113,8 +131,7 @@ export function facilitatorRouter(
 
   function post(
     path: string,
-    writeFault: WriteFault,
-    faultReason: string,
+    { writeFault, faultReason, spare }: Endpoint & { spare: number },
     ask: (call: Request, read: FacilitatorRequest) => Promise<object>,
   ): void {
     const unreadable: ErrorRequestHandler = (error, _request, response, _next) => {
@@ -127,11 +144,19 @@ export function facilitatorRouter(
       .post(readBody, async (request, response) => {
         const read = readFacilitatorRequest(request.body);
         if (!read.ok) return send(response, 400, writeFault(read.reason, read.message));
+        const place = createPlace();
+        if (!takePlace(processLoad, place, limits, spare)) {
+          refuseLoad(processLoad, limits, onError);
+          response.setHeader("Retry-After", refusals.overloaded.retryAfterSeconds ?? 1);
+          return send(response, 503, writeFault("overloaded", refusals.overloaded.message));
+        }
         try {
           send(response, 200, await ask(request, read.request));
         } catch (error) {
           if (error instanceof CallerGoneError) return;
           sendFault(response, error, (_reason, message) => writeFault(faultReason, message));
+        } finally {
+          leavePlace(processLoad, place);
         }
       })
       .all(onlyMethod("POST"));
@@ -150,6 +175,15 @@ export function facilitatorRouter(
 function eventsOf(call: Request, request: FacilitatorRequest) {
   return { callback: call.get(headerName.eventCallback), request };
 }
+
+/** The form of an endpoint's faults, and their reason where it says no more. */
+interface Endpoint {
+  writeFault: WriteFault;
+  faultReason: string;
+}
+
+const verification: Endpoint = { writeFault: verifyFault, faultReason: "unexpected_verify_error" };
+const settlement: Endpoint = { writeFault: settleFault, faultReason: "unexpected_settle_error" };
 
 function verifyFault(invalidReason: string, invalidMessage: string): object {
   return { isValid: false, invalidReason, invalidMessage };

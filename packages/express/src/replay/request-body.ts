@@ -4,8 +4,8 @@ import type { PooledBody } from "./body-pool.ts";
 
 /** State of a request's body. */
 export type RequestBody =
-  /** Hash of its bytes, or of a body parser's result. */
-  | { state: "known"; hash: string }
+  /** Hash of its bytes, or of a body parser's result; and the bytes that were read here. */
+  | { state: "known"; hash: string; bytes: number }
   /** Other middleware has read the body and left nothing to identify it. */
   | { state: "unknown" }
   | { state: "too_large" }
@@ -38,7 +38,7 @@ export async function readRequestBody(
   options: ReadBodyOptions,
 ): Promise<RequestBody> {
   const known = knownHashes.get(request);
-  if (known !== undefined) return { state: "known", hash: known };
+  if (known !== undefined) return { state: "known", hash: known, bytes: 0 };
   const body = await read(request, options);
   if (body.state === "known") knownHashes.set(request, body.hash);
   return body;
@@ -89,7 +89,7 @@ function readStream(
       const body = bytes.all();
       // In the tick that read the last byte: "end" is not emitted while there is something to read.
       request.unshift(body);
-      finish(known(body));
+      finish(known(body, body.length));
     }
 
     function onClose(): void {
@@ -156,6 +156,6 @@ function sortMembers(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function known(bytes: string | Uint8Array): RequestBody {
-  return { state: "known", hash: createHash("sha256").update(bytes).digest("hex") };
+function known(content: string | Uint8Array, bytes = 0): RequestBody {
+  return { state: "known", hash: createHash("sha256").update(content).digest("hex"), bytes };
 }

@@ -7,6 +7,7 @@ import type {
 } from "@coinslot/protocol";
 import { answerPaymentRequired, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
+import { holdBytes, leavePlace, takeNewPlace, takePlace } from "../load/load.ts";
 import * as refusals from "../refusals.ts";
 import { type AnswerSeal, createAnswerSeal } from "../replay/answer-seal.ts";
 import type { PooledBody } from "../replay/body-pool.ts";
@@ -18,7 +19,7 @@ import type { MatchedPayment } from "../sale.ts";
 import { whenEnded } from "./end-reservation.ts";
 
 /** Outcome of a payment before its handler: admitted, or the reason for its refusal. */
-type Admission = Reserved | { state: "refused"; reason: string };
+type Admission = Reserved | { state: "refused"; reason: string } | typeof overloaded;
 
 /** A payment with its decision, and the request that it pays. */
 export interface Admitted {
@@ -41,7 +42,7 @@ export async function admitPayment(
   checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
   refusalIfNew: string | undefined,
 ): Promise<Admitted | undefined> {
-  const { request, response, settings, payload, payment, route } = order;
+  const { request, response, settings, payload, payment, route, load, place } = order;
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
     // It holds no byte yet, so it may always wait.
     const wait = { mayWait: () => true, isGone: () => isGone(response) };
@@ -50,6 +51,8 @@ export async function admitPayment(
     if (isForged(verified.invalidReason)) return refuse(order, refusalIfNew ?? forged);
   }
   let pooled: PooledBody | undefined;
+  // A body comes as slowly as its buyer likes.
+  if (isBodyUnread(request)) leavePlace(load, place);
   try {
     const body = await readRequestBody(request, {
       maxRequestBytes: settings.maxRequestBytes,
@@ -62,6 +65,10 @@ export async function admitPayment(
     if (body.state === "dropped") return answer(refusals.bodyDropped);
     if (body.state === "too_large") {
       return answer(refusals.requestTooLarge(settings.maxRequestBytes));
+    }
+    holdBytes(load, place, body.state === "known" ? body.bytes : 0);
+    if (!takePlace(load, place, settings)) {
+      return { admission: overloaded, seal: undefined, fingerprint: "" };
     }
     const key = idempotencyKeyOf(request, payload);
     const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
@@ -122,7 +129,7 @@ async function admit(
     holdsBody: boolean;
   },
 ): Promise<Admission | undefined> {
-  const { facilitator, payment, turns, response, bodies, settings } = order;
+  const { facilitator, payment, response, bodies, settings, load, place } = order;
   const { request, refusalIfNew, holdsBody } = options;
   const wait = {
     // Waiting bodies must not take the room of others.
@@ -135,6 +142,7 @@ async function admit(
   if (wait.isGone()) return undefined;
   const isNew = found.state === "free";
   if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
+  if (isNew && !takeNewPlace(load, place, settings)) return overloaded;
   const verified = isNew ? await verify(order, wait) : undefined;
   if (verified?.isValid === false) {
     return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
@@ -150,12 +158,7 @@ async function admit(
   const reserved =
     resumed !== undefined && !isLimited(resumed)
       ? resumed
-      : await turns.take<Reserved>({
-          key: request.id.payer,
-          attempt: reserve,
-          mustWait: isLimited,
-          ...wait,
-        });
+      : await takeTurn(order, { isNew, reserve, wait });
   if (reserved === "gone") return undefined;
   if (reserved === "no_place") return noPlace;
   if (reserved.state !== "reserved" || isNew) return reserved;
@@ -164,8 +167,40 @@ async function admit(
   return { state: "in_use" };
 }
 
+/** Reserves when no other request of the payer is in the way. It holds no place while it waits. */
+function takeTurn(
+  order: MatchedPayment,
+  options: {
+    isNew: boolean;
+    reserve: () => Promise<Reserved>;
+    wait: { mayWait: () => boolean; isGone: () => boolean };
+  },
+): Promise<Reserved | typeof overloaded | "gone" | "no_place"> {
+  const { turns, payment, settings, load, place } = order;
+  const { isNew, reserve, wait } = options;
+  leavePlace(load, place);
+  return turns.take<Reserved | typeof overloaded>({
+    key: payment.id.payer,
+    async attempt() {
+      const hasPlace = isNew
+        ? takeNewPlace(load, place, settings)
+        : takePlace(load, place, settings);
+      return hasPlace ? reserve() : overloaded;
+    },
+    mustWait(result) {
+      const waits = isLimited(result);
+      if (waits) leavePlace(load, place);
+      return waits;
+    },
+    ...wait,
+  });
+}
+
+/** The process has taken on as much as it may. */
+const overloaded = { state: "overloaded" } as const;
+
 /** Returns whether the payer's own running requests are in the way. */
-function isLimited(result: Reserved): boolean {
+function isLimited(result: Reserved | typeof overloaded): boolean {
   return result.state === "payer_limited" && result.isRunning;
 }
 

@@ -1,5 +1,6 @@
 import type { SettleResponse } from "@coinslot/protocol";
 import { answerRefusal, answerUnsettled } from "../answer.ts";
+import { leavePlace } from "../load/load.ts";
 import { internalError } from "../refusals.ts";
 import { keepAnswer } from "../replay/kept-answer.ts";
 import { deliverSale, releaseSale } from "../reservations/end-reservation.ts";
@@ -15,10 +16,11 @@ export async function handOver(
   held: HeldResponse,
   answer: HeldAnswer,
 ): Promise<void> {
-  const { response, settings, settlement } = sale;
+  const { response, settings, settlement, load, place } = sale;
   if (isDeliveredOnce(sale) && !(await isStillHeld(sale))) {
     return held.replace(() => answerUnsettled(sale, pending(settlement)));
   }
+  leavePlace(load, place);
   const sent = whenStreamed(response);
   try {
     held.release(answer, () => decorate(sale, settlement));
@@ -34,7 +36,7 @@ export async function handOver(
 
 /** Lets the handler of a settled sale answer freely, with the receipt in its headers. */
 export async function handOverStream(sale: PaidSale): Promise<void> {
-  const { request, response, next, payment, settlement, settings, progress } = sale;
+  const { request, response, next, payment, settlement, settings, progress, load, place } = sale;
   request.payment = {
     paymentFlow: "upfront",
     payer: payment.id.payer,
@@ -44,6 +46,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
     settlement,
   };
   progress.hasRun = true;
+  leavePlace(load, place);
   const sent = whenStreamed(response);
   decorateHead(response, () => decorate(sale, settlement));
   try {
@@ -64,10 +67,11 @@ export async function handOverKept(
   kept: HeldAnswer,
   settlement: SettleResponse,
 ): Promise<void> {
-  const { response } = order;
+  const { response, load, place } = order;
   if ("reservation" in order && isDeliveredOnce(order) && !(await isStillHeld(order))) {
     return answerUnsettled(order, pending(settlement));
   }
+  leavePlace(load, place);
   const sent = whenStreamed(response);
   for (const [name, value] of kept.headers) response.setHeader(name, value);
   decorate(order, settlement);

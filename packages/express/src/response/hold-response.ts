@@ -19,6 +19,8 @@ export type HeldOutcome =
   | { kind: "answered"; answer: HeldAnswer }
   /** The answer exceeds the bound. */
   | { kind: "too_large" }
+  /** The process holds as many bytes as it may. */
+  | { kind: "no_room" }
   /**
    * An error came after half an answer, and a wrapper behind the gate (compression) mixes the two.
    */
@@ -45,6 +47,7 @@ export interface HeldResponse {
 interface Hold {
   readonly response: ServerResponse;
   readonly maxResponseBytes: number;
+  readonly mayHold: (bytes: number) => boolean;
   chunks: Buffer[];
   size: number;
   trailers: HeldAnswer["trailers"];
@@ -72,7 +75,11 @@ interface Hold {
  */
 export function holdResponse(
   response: ServerResponse,
-  { maxResponseBytes }: { maxResponseBytes: number },
+  options: {
+    maxResponseBytes: number;
+    /** Called with the size of each growth; returns whether there is room for it. */
+    mayHold: (bytes: number) => boolean;
+  },
 ): HeldResponse {
   const before = {
     statusCode: response.statusCode,
@@ -81,7 +88,7 @@ export function holdResponse(
   };
   const hold: Hold = {
     response,
-    maxResponseBytes,
+    ...options,
     chunks: [],
     size: 0,
     trailers: [],
@@ -222,6 +229,7 @@ function append(hold: Hold, written: FirstWrite): void {
   hold.headForm ??= headFormOf(hold.response, written);
   hold.size += bytes.length;
   if (hold.size > hold.maxResponseBytes) finish(hold, { kind: "too_large" });
+  else if (!hold.mayHold(bytes.length)) finish(hold, { kind: "no_room" });
   else hold.chunks.push(bytes);
 }
 

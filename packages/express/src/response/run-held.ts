@@ -1,6 +1,14 @@
 import { ConfigurationError } from "@coinslot/protocol";
 import { answerRefusal } from "../answer.ts";
-import { handlerTimeout, internalError, type Refusal, responseTooLarge } from "../refusals.ts";
+import { holdBytes } from "../load/load.ts";
+import { refuseLoad } from "../load/overload-report.ts";
+import {
+  handlerTimeout,
+  internalError,
+  overloaded,
+  type Refusal,
+  responseTooLarge,
+} from "../refusals.ts";
 import { releaseSale } from "../reservations/end-reservation.ts";
 import type { PaidSale, Sale } from "../sale.ts";
 import type { HeldAnswer } from "./held-answer.ts";
@@ -28,7 +36,7 @@ const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
  * @returns `undefined` when there is none: the sale is released, and the buyer answered.
  */
 export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefined> {
-  const { settings, route, request, response, next, payment, progress } = sale;
+  const { settings, route, request, response, next, payment, progress, load, place } = sale;
   const isPaid = "settlement" in sale;
   const { maxResponseBytes } = settings;
   let isWaived = false;
@@ -43,7 +51,14 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
     },
   };
   // Not before anything that may throw: what is held must be released.
-  const held = holdResponse(response, { maxResponseBytes });
+  const held = holdResponse(response, {
+    maxResponseBytes,
+    mayHold(bytes) {
+      if (!isPaid && load.heldBytes + bytes > settings.maxHeldBytes) return false;
+      holdBytes(load, place, place.heldBytes + bytes);
+      return true;
+    },
+  });
   const onDisconnect =
     route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
   // A paid handler runs to its end: its answer is kept for a while, and runs are counted.
@@ -63,6 +78,9 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
       return giveUp(responseTooLarge({ maxResponseBytes, isPaid }));
+    case "no_room":
+      refuseLoad(load, settings, settings.onError);
+      return giveUp(overloaded);
     case "timed_out":
       return giveUp(handlerTimeout({ isPaid }));
     case "mixed":

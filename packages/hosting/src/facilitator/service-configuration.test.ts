@@ -52,6 +52,7 @@ describe("the configuration of the hosted facilitator", () => {
       keys: undefined,
       payTo: undefined,
       requestsPerMinute: 600,
+      maxPaidRequests: 1_000,
       eventSecrets: [],
       unsafePrivateCallbacks: false,
     });
@@ -68,6 +69,7 @@ describe("the configuration of the hosted facilitator", () => {
       FACILITATOR_KEYS: "shop:a-key-of-more-than-24-signs",
       FACILITATOR_PAY_TO: seller,
       FACILITATOR_REQUESTS_PER_MINUTE: "60",
+      FACILITATOR_MAX_PAID_REQUESTS: "50",
       FACILITATOR_CODE_GAS_PER_MINUTE: "900000",
       FACILITATOR_EVENT_SECRET: `${eventSecret}, ${eventSecret}`,
       FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
@@ -84,6 +86,7 @@ describe("the configuration of the hosted facilitator", () => {
       keys: [{ name: "shop", hash: expect.stringMatching(/^[0-9a-f]{64}$/) }],
       payTo: [seller],
       requestsPerMinute: 60,
+      maxPaidRequests: 50,
       eventSecrets: [eventSecret, eventSecret],
       unsafePrivateCallbacks: true,
       facilitator: {

@@ -32,6 +32,8 @@ export interface FacilitatorServiceConfiguration {
   payTo: readonly Address[] | undefined;
   /** Limit of each caller, at each endpoint. */
   requestsPerMinute: number;
+  /** Of a process: verifications and settlements under way. */
+  maxPaidRequests: number;
   eventSecrets: readonly string[];
   unsafePrivateCallbacks: boolean;
   facilitator: Pick<FacilitatorOptions, "networks"> &
@@ -66,6 +68,7 @@ const settingsSchema = z.strictObject({
   keys: z.array(keySchema).min(1, "is empty: leave it out to serve all callers").optional(),
   payTo: payToSchema.min(1, "is empty: leave it out to allow all recipients").optional(),
   requestsPerMinute: wholeNumber(10_000_000, 1).default(600),
+  maxPaidRequests: wholeNumber(1_000_000, 1).default(1_000),
   payersWithCode: z.boolean("must be true or false").default(true),
   codeGasPerMinute: wholeNumber(999_999_999).default(4_000_000),
   unsafePrivateCallbacks: z.boolean("must be true or false").default(false),
@@ -78,6 +81,7 @@ const settingsSchema = z.strictObject({
 /** Parsers for the values of variables that are not text. */
 const forms: Readonly<Record<string, (text: string) => unknown>> = {
   requestsPerMinute: toNumber,
+  maxPaidRequests: toNumber,
   port: toNumber,
   trustProxy: toNumber,
   payersWithCode: toBoolean,

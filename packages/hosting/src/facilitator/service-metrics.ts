@@ -1,6 +1,6 @@
-import type { EventOutcome } from "@coinslot/express";
+import { type EventOutcome, readLoad } from "@coinslot/express";
 import type { RequestHandler } from "express";
-import { Counter, collectDefaultMetrics, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { MetricsPage } from "../probes.ts";
 import { endpointOf } from "./guard-callers.ts";
 
@@ -28,6 +28,24 @@ export function createFacilitatorMetrics(): FacilitatorServiceMetrics {
     help: "Lifecycle events: delivered, refused by the receiver, failed, dropped.",
     labelNames: ["outcome"],
     registers,
+  });
+
+  new Gauge({
+    name: "coinslot_paid_requests",
+    help: "Paid requests that the process works on",
+    registers,
+    collect() {
+      this.set(readLoad().places);
+    },
+  });
+  new Counter({
+    name: "coinslot_overload_refusals_total",
+    help: "Paid requests refused because the process works on as many as it may",
+    registers,
+    collect() {
+      this.reset();
+      this.inc(readLoad().refusals);
+    },
   });
 
   return {

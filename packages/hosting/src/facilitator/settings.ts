@@ -75,6 +75,13 @@ export const facilitatorSettings = [
     inFile: "requestsPerMinute",
   },
   {
+    name: "FACILITATOR_MAX_PAID_REQUESTS",
+    explanation:
+      "Verifications and settlements under way in a process; others get 503 with Retry-After",
+    defaultValue: "1000",
+    inFile: "maxPaidRequests",
+  },
+  {
     name: "FACILITATOR_PAYERS_WITH_CODE",
     explanation:
       "false refuses payers with code (contracts, EIP-7702 accounts), which runs on the relayer's gas",

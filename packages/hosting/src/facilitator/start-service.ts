@@ -112,6 +112,7 @@ function createApp(
   },
 ): Express {
   const { keys, requestsPerMinute, eventSecrets, unsafePrivateCallbacks } = configuration;
+  const { maxPaidRequests } = configuration;
   const { facilitator, store, logger, signal, state } = parts;
   const metrics = createFacilitatorMetrics();
   const answerFault: ErrorRequestHandler = function answerFault(err, _request, response, _next) {
@@ -134,6 +135,7 @@ function createApp(
   app.use(guardCallers({ keys, requestsPerMinute, store }));
   app.use(
     facilitatorRouter(facilitator, {
+      maxPaidRequests,
       onError: (err) => logger.error({ err }, "a request could not be answered"),
       clientKey: (request) => keys && callerOf(request, keys),
       events: {
