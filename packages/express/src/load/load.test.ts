@@ -26,7 +26,7 @@ async function open(options: PaymentMiddlewareOptions) {
   onTestFinished(async () => {
     for (const response of running) response.end();
     // Whatever became of the requests, nothing of them may stay in the counts.
-    await expect.poll(readLoad).toMatchObject({ places: 0, heldBytes: 0 });
+    await expect.poll(readLoad).toMatchObject({ places: 0, waiting: 0, heldBytes: 0 });
     await shop.close();
   });
   const url = `${shop.url}/slow`;
@@ -124,13 +124,13 @@ describe("a process at its limit of paid requests", () => {
     const shop = await open({ maxPaidRequests: 3, reservations });
     const buyer = createBuyer();
     const answers = [];
-    for (let count = 1; count <= 6; count += 1) {
+    for (let count = 1; count <= 5; count += 1) {
       answers.push(shop.pay("/slow", buyer));
       await expect.poll(() => shop.facilitator.verifications).toBe(count);
       // Two may run unpaid, and the others wait for these.
       const places = Math.min(count, 2);
       await expect.poll(() => shop.running.length).toBe(places);
-      await expect.poll(readLoad).toMatchObject({ places });
+      await expect.poll(readLoad).toMatchObject({ places, waiting: count - places });
     }
     expect((await shop.pay("/fast")).status).toBe(200);
     const ends = Promise.all(answers);
@@ -144,6 +144,29 @@ describe("a process at its limit of paid requests", () => {
         return areAllSold;
       })
       .toBe(true);
+    for (const answer of answers) expect((await answer).status).toBe(200);
+  });
+});
+
+describe("a process with as many waiting requests as places", () => {
+  it("answers another request of that payer at once, and sells to others", async () => {
+    const reservations = createReservationStore({ maxReleasesPerMinute: 1 });
+    const shop = await open({ maxPaidRequests: 2, reservations });
+    const buyer = createBuyer();
+    const answers = [];
+    for (let count = 1; count <= 3; count += 1) {
+      answers.push(shop.pay("/slow", buyer));
+      await expect.poll(readLoad).toMatchObject({ places: 1, waiting: count - 1 });
+    }
+    const refused = await shop.pay("/slow", buyer);
+    expect(refused.status).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("1");
+    expect((await shop.pay("/fast")).status).toBe(200);
+    for (let sold = 1; sold <= 3; sold += 1) {
+      await expect.poll(() => shop.running.length).toBe(1);
+      shop.finish();
+      await expect.poll(() => shop.facilitator.settled.length).toBe(sold + 1);
+    }
     for (const answer of answers) expect((await answer).status).toBe(200);
   });
 });

@@ -2,6 +2,8 @@
 export interface LoadFigures {
   /** Paid requests that it works on. */
   places: number;
+  /** Paid requests that wait for others of their payer. */
+  waiting: number;
   /** Bytes of their bodies, and of the answers that are held for them. */
   heldBytes: number;
   /** Requests refused because of these, since the start. */
@@ -23,10 +25,10 @@ export interface LoadLimits {
 /** A paid request's part of the load. */
 export interface Place {
   /**
-   * `spare`: only a payment under way may go on in it. `none`: the request waits, or has its
-   * outcome.
+   * `spare`: only a payment under way may go on in it. `waiting`: for others of its payer. `none`:
+   * the request waits for its body, or has its outcome.
    */
-  kind: "none" | "full" | "spare";
+  kind: "none" | "full" | "spare" | "waiting";
   heldBytes: number;
 }
 
@@ -42,13 +44,13 @@ export const processLoad: Load = createLoad();
 /** No work yet. */
 export function createLoad(): Load {
   const reported = { at: Number.NEGATIVE_INFINITY, refusals: 0 };
-  return { places: 0, heldBytes: 0, refusals: 0, reported };
+  return { places: 0, waiting: 0, heldBytes: 0, refusals: 0, reported };
 }
 
 /** Reads the load of this process, for metrics. */
 export function readLoad(): LoadFigures {
-  const { places, heldBytes, refusals } = processLoad;
-  return { places, heldBytes, refusals };
+  const { places, waiting, heldBytes, refusals } = processLoad;
+  return { places, waiting, heldBytes, refusals };
 }
 
 /** Share of the limits that is kept for payments under way. */
@@ -73,7 +75,8 @@ export function takePlace(
   limits: LoadLimits,
   spare: number = spareShare,
 ): boolean {
-  if (place.kind !== "none") return true;
+  if (place.kind === "full" || place.kind === "spare") return true;
+  leavePlace(load, place);
   const { maxPaidRequests, maxHeldBytes } = limits;
   const spareCount = Math.ceil(maxPaidRequests * spare);
   if (load.places < maxPaidRequests && load.heldBytes < maxHeldBytes) place.kind = "full";
@@ -104,8 +107,21 @@ export function takeNewPlace(load: Load, place: Place, limits: LoadLimits): bool
 /** Gives the place up. */
 export function leavePlace(load: Load, place: Place): void {
   if (place.kind === "none") return;
+  if (place.kind === "waiting") load.waiting -= 1;
+  else load.places -= 1;
   place.kind = "none";
-  load.places -= 1;
+}
+
+/** Gives the place up while the request waits for others of its payer. */
+export function waitForPayer(load: Load, place: Place): void {
+  leavePlace(load, place);
+  place.kind = "waiting";
+  load.waiting += 1;
+}
+
+/** Returns whether those that wait may go on: as many as there are places. */
+export function hasRoomToWait(load: Load, { maxPaidRequests }: LoadLimits): boolean {
+  return load.waiting <= maxPaidRequests;
 }
 
 /** Sets the bytes that are held for a request. */

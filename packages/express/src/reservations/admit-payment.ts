@@ -7,7 +7,14 @@ import type {
 } from "@coinslot/protocol";
 import { answerPaymentRequired, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
-import { holdBytes, leavePlace, takeNewPlace, takePlace } from "../load/load.ts";
+import {
+  hasRoomToWait,
+  holdBytes,
+  leavePlace,
+  takeNewPlace,
+  takePlace,
+  waitForPayer,
+} from "../load/load.ts";
 import * as refusals from "../refusals.ts";
 import { type AnswerSeal, createAnswerSeal } from "../replay/answer-seal.ts";
 import type { PooledBody } from "../replay/body-pool.ts";
@@ -178,7 +185,7 @@ function takeTurn(
 ): Promise<Reserved | typeof overloaded | "gone" | "no_place"> {
   const { turns, payment, settings, load, place } = order;
   const { isNew, reserve, wait } = options;
-  leavePlace(load, place);
+  waitForPayer(load, place);
   return turns.take<Reserved | typeof overloaded>({
     key: payment.id.payer,
     async attempt() {
@@ -189,10 +196,11 @@ function takeTurn(
     },
     mustWait(result) {
       const waits = isLimited(result);
-      if (waits) leavePlace(load, place);
+      if (waits) waitForPayer(load, place);
       return waits;
     },
-    ...wait,
+    mayWait: () => hasRoomToWait(load, settings) && wait.mayWait(),
+    isGone: wait.isGone,
   });
 }
 
