@@ -15,6 +15,7 @@ import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
+import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
@@ -86,6 +87,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (failures.length > 0) throw failures[0];
   }
   try {
+    const problems = await checkGenesis(opened.value.database, options.chains);
+    if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
     const parts = await startParts(options, {
       database: opened.value.database,
       reports: checked.value,

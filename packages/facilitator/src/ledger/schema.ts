@@ -262,6 +262,13 @@ export interface PaymentSumsProgressTable {
   last_id: string;
 }
 
+/** One row per network: the chain that its payments are on. */
+export interface ChainsTable {
+  network: Network;
+  /** Hash of the chain's first block. */
+  genesis_hash: Hex;
+}
+
 /** The tables of the ledger. */
 export interface LedgerSchema {
   payments: PaymentsTable;
@@ -280,4 +287,5 @@ export interface LedgerSchema {
   payment_changes: PaymentChangesTable;
   unpaid_payments: UnpaidPaymentsTable;
   payment_sums_progress: PaymentSumsProgressTable;
+  chains: ChainsTable;
 }

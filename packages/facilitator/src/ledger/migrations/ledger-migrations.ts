@@ -3,6 +3,7 @@ import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
+import { recordGenesis } from "./record-genesis.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { sumPayments } from "./sum-payments.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
@@ -23,5 +24,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "the authority of a nonce, and what was sold", up: recordWhatWasSold },
     { title: "records of payers with code", up: keepCodeRecords },
     { title: "sums of ended payments", up: sumPayments },
+    { title: "the chain of each network", up: recordGenesis },
   ],
 };
