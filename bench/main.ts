@@ -4,6 +4,7 @@
 //   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
+import { bounds } from "./scenarios/growth/bounds.ts";
 import { operators } from "./scenarios/growth/operators.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { http } from "./scenarios/http.ts";
@@ -21,6 +22,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   blocks: settleInBlocks,
   http,
   indexing,
+  "growth-bounds": bounds,
   "indexing-queries": () => indexingQueries("sqlite"),
   "indexing-queries-postgres": () => indexingQueries("postgres"),
   "growth-slow-blocks": slowBlocks,
