@@ -12,6 +12,7 @@ import {
 } from "../index.ts";
 import { type FaultServer, honest, startFaultServer } from "../testing/fault-server.ts";
 import { answerMethod, answerStatus } from "../testing/faults.ts";
+import { createManualClock } from "../testing/manual-clock.ts";
 
 let devnet: Devnet;
 let first: FaultServer;
@@ -58,6 +59,15 @@ async function watch() {
 
 function numbers(blocks: readonly { number: bigint }[]) {
   return blocks.map((block) => block.number);
+}
+
+/** Until the requests under way have ended. */
+async function settled() {
+  await expect.poll(() => pool.status()[0]?.inFlight).toBe(0);
+}
+
+function hashOf(byte: number): `0x${string}` {
+  return `0x${byte.toString(16).padStart(64, "0")}`;
 }
 
 async function lastEvent() {
@@ -230,6 +240,86 @@ describe("a block watcher", () => {
     await watcher.refresh();
 
     expect(first.requests.length).toBe(asked + 1);
+  });
+
+  it("reads nothing for a subscriber that only listens, which receives what others read", async () => {
+    createWatcher();
+    await pool.ready();
+    const asked = first.requests.length;
+    const heard: BlockEvent[] = [];
+    watcher.subscribe((event) => void heard.push(event), {
+      pollIntervalMs: Number.POSITIVE_INFINITY,
+    });
+    expect(watcher.status()).toMatchObject({ watching: false, subscribers: 1, stalled: false });
+    await watcher.refresh();
+    expect(first.requests.length).toBe(asked + 1);
+    expect(heard).toMatchObject([{ type: "advanced" }]);
+  });
+
+  it("polls less often once its subscriber asks for less", async () => {
+    const clock = createManualClock();
+    createWatcher({ clock });
+    const often = watcher.subscribe(() => undefined, { pollIntervalMs: 500 });
+    clock.advance(0);
+    await expect.poll(() => watcher.latest()).toBeDefined();
+    await settled();
+    const asked = first.requests.length;
+    watcher.subscribe(() => undefined, { pollIntervalMs: 60_000 });
+    often();
+    for (let second = 0; second < 59; second += 1) clock.advance(1_000);
+    await settled();
+    expect(first.requests.length).toBe(asked);
+    clock.advance(1_000);
+    await expect.poll(() => first.requests.length).toBe(asked + 1);
+  });
+
+  it("reads again what it knows only where that is too old for the caller", async () => {
+    const clock = createManualClock();
+    createWatcher({ clock });
+    await watcher.fresh(5_000);
+    const asked = first.requests.length;
+    clock.advance(5_000);
+    await watcher.fresh(5_000);
+    expect(first.requests.length).toBe(asked);
+    clock.advance(1);
+    await watcher.fresh(5_000);
+    expect(first.requests.length).toBe(asked + 1);
+  });
+
+  it("takes over a head that another process has read, without a request", async () => {
+    createWatcher({ clock: createManualClock() });
+    const known = await watcher.refresh();
+    const asked = first.requests.length;
+    const heard: BlockEvent[] = [];
+    watcher.subscribe((event) => void heard.push(event), {
+      pollIntervalMs: Number.POSITIVE_INFINITY,
+    });
+    const number = known.number + 1n;
+    const next = { ...known, number, parentHash: known.hash, hash: hashOf(1) };
+    watcher.learn(next);
+    watcher.learn({ ...next, hash: hashOf(2) });
+    watcher.learn(known);
+    expect(watcher.latest()).toEqual(next);
+    watcher.learn({ ...next, number: number + 2n, parentHash: hashOf(3), hash: hashOf(4) });
+    expect(heard).toMatchObject([
+      { type: "advanced", entered: [next] },
+      { type: "reset", reason: "missed-blocks" },
+    ]);
+    expect(first.requests.length).toBe(asked);
+  });
+
+  it("begins anew instead of reading more missed blocks than it may", async () => {
+    createWatcher({ clock: createManualClock(), maxMissed: 4 });
+    await watcher.refresh();
+    const heard: BlockEvent[] = [];
+    watcher.subscribe((event) => void heard.push(event), {
+      pollIntervalMs: Number.POSITIVE_INFINITY,
+    });
+    await devnet.mine(5);
+    const asked = first.requests.length;
+    await watcher.refresh();
+    expect(first.requests.length).toBe(asked + 1);
+    expect(heard).toMatchObject([{ type: "reset", reason: "missed-blocks" }]);
   });
 
   it("shares one poll among concurrent callers", async () => {

@@ -5,22 +5,21 @@ import type { RpcPool } from "../rpc/rpc-pool.ts";
 import type { BlockListener } from "./block-event.ts";
 import type { BlockHeader } from "./block-header.ts";
 import { createBlockWindow } from "./block-window.ts";
-import { pollHead, pollOnce } from "./poll-head.ts";
-import {
-  closeWatch,
-  minIntervalMs,
-  schedulePoll,
-  startPolls,
-  stopPolls,
-} from "./schedule-polls.ts";
+import { learnHead, pollHead, pollOnce } from "./poll-head.ts";
+import { closeWatch, followWishes, minIntervalMs } from "./schedule-polls.ts";
 import type { WatcherContext } from "./watcher-context.ts";
 
 export interface BlockWatcherOptions {
   pool: RpcPool;
-  /** Default: the chain's preset. A subscriber may ask for a shorter one. */
+  /** Default: the chain's preset. A subscriber may ask for another one. */
   pollIntervalMs?: number;
-  /** Number of remembered blocks, to recognise a reorganisation and to fill a gap. Default 128. */
+  /** Number of remembered blocks, to recognise a reorganisation. Default 128. */
   windowSize?: number;
+  /**
+   * Blocks between two polls that are read, at most. Behind more of them the watch begins anew, with
+   * a `reset`. Default: as many as are remembered.
+   */
+  maxMissed?: number;
   /** Age of a stalled head. Default: ten block times, at least 15 s; never for blocks on demand. */
   stalledAfterMs?: number;
   /** Receives errors that a subscriber threw. Default: a process warning. */
@@ -32,6 +31,8 @@ export interface BlockWatcherStatus {
   head: BlockHeader | undefined;
   /** Number of the endpoint that reported the head. */
   endpoint: number | undefined;
+  /** Time since the head was found to be the newest; `undefined` before that. */
+  sinceReadMs: number | undefined;
   /** Time since the head changed, or watching began. On this process's clock: immune to skew. */
   sinceNewHeadMs: number | undefined;
   watching: boolean;
@@ -45,7 +46,14 @@ export interface BlockWatcher {
   latest(): BlockHeader | undefined;
   /** Polls now, or joins a poll under way. Rejects with what the pool throws. */
   refresh(): Promise<BlockHeader>;
-  /** Calls `listener` for every later event. Returns the unsubscribe function. */
+  /** The head as it was at most `maxAgeMs` ago: the known one, or as `refresh`. */
+  fresh(maxAgeMs: number): Promise<BlockHeader>;
+  /** Takes over a head that another process of the same operator has read. */
+  learn(head: BlockHeader): void;
+  /**
+   * Calls `listener` for every later event. Returns the unsubscribe function. With an infinite
+   * `pollIntervalMs` it only listens, and the chain is not read for it.
+   */
   subscribe(listener: BlockListener, options?: { pollIntervalMs?: number }): () => void;
   /**
    * Resolves to the head once its number is at least `number`. Rejects on abort and on `close()`.
@@ -82,6 +90,8 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   return {
     latest: context.window.head,
     refresh: () => pollHead(context),
+    fresh: (maxAgeMs) => readFresh(context, maxAgeMs),
+    learn: (head) => learnHead(context, head),
     subscribe: (listener, wish) => subscribe(context, listener, wish),
     waitForBlock: (number, wish) => waitForBlock(context, number, wish),
     status: () => readStatus(context, stalledAfterMs),
@@ -97,6 +107,7 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
     clock,
     pollIntervalMs: options.pollIntervalMs ?? preset.pollIntervalMs,
     windowSize,
+    maxMissed: options.maxMissed ?? windowSize,
     silenceMs: Math.max(2_000, 3 * (preset.blockTimeMs ?? 0)),
     onListenerError: options.onListenerError ?? warn,
     window: createBlockWindow(windowSize),
@@ -104,8 +115,11 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
     closing: new AbortController(),
     polls: createSingleFlight(() => pollOnce(context)),
     headEndpoint: undefined,
+    polledAt: undefined,
+    confirmedAt: undefined,
     newsAt: undefined,
     reachable: true,
+    isWatching: false,
     pollAt: Number.POSITIVE_INFINITY,
     cancelTimer: undefined,
     hintedAt: Number.NEGATIVE_INFINITY,
@@ -130,16 +144,12 @@ function subscribe(
 ): () => void {
   const { subscriptions } = context;
   if (context.closing.signal.aborted) return () => undefined;
-  const pollIntervalMs = Math.min(
-    wish.pollIntervalMs ?? context.pollIntervalMs,
-    context.pollIntervalMs,
-  );
+  const { pollIntervalMs = context.pollIntervalMs } = wish;
   const subscription = { listener, pollIntervalMs };
   subscriptions.add(subscription);
-  if (subscriptions.size === 1) startPolls(context);
-  else schedulePoll(context, minIntervalMs(context));
+  followWishes(context);
   return () => {
-    if (subscriptions.delete(subscription) && subscriptions.size === 0) stopPolls(context);
+    if (subscriptions.delete(subscription)) followWishes(context);
   };
 }
 
@@ -175,17 +185,29 @@ function waitForBlock(
   });
 }
 
+async function readFresh(context: WatcherContext, maxAgeMs: number): Promise<BlockHeader> {
+  const { clock, confirmedAt, window } = context;
+  const head = window.head();
+  const isFresh = confirmedAt !== undefined && clock.now() - confirmedAt <= maxAgeMs;
+  return head !== undefined && isFresh ? head : pollHead(context);
+}
+
 function readStatus(context: WatcherContext, stalledAfterMs: number): BlockWatcherStatus {
-  const { clock, newsAt, reachable, subscriptions, headEndpoint } = context;
-  const watching = subscriptions.size > 0;
+  const { clock, newsAt, reachable, subscriptions, headEndpoint, confirmedAt } = context;
+  const { isWatching: watching } = context;
   const sinceNewHeadMs = newsAt === undefined ? undefined : clock.now() - newsAt;
   return {
     head: context.window.head(),
     endpoint: headEndpoint,
+    sinceReadMs: confirmedAt === undefined ? undefined : clock.now() - confirmedAt,
     sinceNewHeadMs,
     watching,
     reachable,
-    stalled: watching && sinceNewHeadMs !== undefined && sinceNewHeadMs > stalledAfterMs,
+    // Less often read, a block is found later.
+    stalled:
+      watching &&
+      sinceNewHeadMs !== undefined &&
+      sinceNewHeadMs > Math.max(stalledAfterMs, 2 * minIntervalMs(context)),
     subscribers: subscriptions.size,
   };
 }

@@ -14,8 +14,15 @@ export function pollHead({ closing, polls }: WatcherContext): Promise<BlockHeade
 
 /** One poll, of which `pollHead` runs one at a time. */
 export async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
+  const { clock } = context;
+  const begunAt = clock.now();
   try {
-    const event = await context.pool.onEndpoint((endpoint) => readChange(context, endpoint));
+    const event = await context.pool
+      .onEndpoint((endpoint) => readChange(context, endpoint))
+      .finally(() => {
+        context.polledAt = clock.now();
+      });
+    context.confirmedAt = begunAt;
     if (!context.reachable) {
       context.reachable = true;
       emit(context, { type: "reachable" });
@@ -38,7 +45,7 @@ async function readChange(
   context: WatcherContext,
   endpoint: RpcEndpointHandle,
 ): Promise<BlockEvent | undefined> {
-  const { window, windowSize, headEndpoint } = context;
+  const { window, windowSize, maxMissed, headEndpoint } = context;
   const latest = await readHead(endpoint);
   const head = window.head();
   const [base, ...rest] = window.blocks();
@@ -47,7 +54,7 @@ async function readChange(
     return { type: "advanced", head: latest, entered: [latest] };
   }
   // Subscribers are given every block or a reset, so a longer gap is not read at all.
-  if (latest.number - head.number > BigInt(windowSize)) {
+  if (latest.number - head.number > BigInt(maxMissed)) {
     enter(context, endpoint, [latest]);
     return { type: "reset", head: latest, reason: "missed-blocks" };
   }
@@ -75,10 +82,31 @@ async function readChange(
   }
 }
 
+/** A head that another process has read. Its endpoint is none of this pool's. */
+const elsewhere = 0;
+
+/** Takes over a head that another process has read. An older one changes nothing. */
+export function learnHead(context: WatcherContext, latest: BlockHeader): void {
+  const { window, clock } = context;
+  const head = window.head();
+  if (head !== undefined && latest.number < head.number) return;
+  context.confirmedAt = clock.now();
+  if (head?.hash === latest.hash) return;
+  // Another block at the same height: whose fork is the chain's, this process's own poll decides.
+  if (head !== undefined && latest.number === head.number) return;
+  enter(context, { endpoint: elsewhere }, [latest]);
+  emit(
+    context,
+    head === undefined || latest.parentHash === head.hash
+      ? { type: "advanced", head: latest, entered: [latest] }
+      : { type: "reset", head: latest, reason: "missed-blocks" },
+  );
+}
+
 /** Puts blocks into the window, and returns those that left it. */
 function enter(
   context: WatcherContext,
-  { endpoint }: RpcEndpointHandle,
+  { endpoint }: Pick<RpcEndpointHandle, "endpoint">,
   blocks: readonly BlockHeader[],
 ): BlockHeader[] {
   context.headEndpoint = endpoint;

@@ -3,45 +3,44 @@ import type { BlockHeader } from "./block-header.ts";
 import { pollHead } from "./poll-head.ts";
 import type { WatcherContext } from "./watcher-context.ts";
 
-/** Begins to poll, and to listen to announcements of new heads. */
-export function startPolls(context: WatcherContext): void {
-  context.newsAt = context.clock.now();
-  context.stopListening = context.pool.onNewHead(() => onNewHead(context));
-  schedulePoll(context, 0);
-}
-
-export function stopPolls(context: WatcherContext): void {
-  context.stopListening?.();
-  context.stopListening = undefined;
-  context.cancelTimer?.();
-  context.pollAt = Number.POSITIVE_INFINITY;
+/** Begins, changes or ends the polls by what the subscribers ask for now. */
+export function followWishes(context: WatcherContext): void {
+  const { clock, polledAt } = context;
+  const intervalMs = minIntervalMs(context);
+  listenToHeads(context, context.subscriptions.size > 0);
+  const isWatching = Number.isFinite(intervalMs);
+  if (isWatching && !context.isWatching) context.newsAt = clock.now();
+  context.isWatching = isWatching;
+  schedule(context, (polledAt ?? Number.NEGATIVE_INFINITY) + intervalMs);
 }
 
 /** Ends the watch for good. */
 export function closeWatch(context: WatcherContext): void {
   context.closing.abort(new RpcClosedError(context.pool.chainId));
   context.subscriptions.clear();
-  stopPolls(context);
+  followWishes(context);
 }
 
-/** Schedules the next poll, unless an earlier one is set: a new subscriber never delays it. */
-export function schedulePoll(context: WatcherContext, delayMs: number): void {
-  const wished = context.clock.now() + delayMs;
-  if (context.pollAt <= wished) return;
+/** Sets the time of the next poll in place of the one that is set. */
+function schedule(context: WatcherContext, at: number): void {
+  const pollAt = context.isWatching ? at : Number.POSITIVE_INFINITY;
+  if (context.pollAt === pollAt) return;
   context.cancelTimer?.();
-  context.pollAt = wished;
+  context.cancelTimer = undefined;
+  context.pollAt = pollAt;
+  if (pollAt === Number.POSITIVE_INFINITY) return;
+  const delayMs = Math.max(0, pollAt - context.clock.now());
   context.cancelTimer = context.clock.setTimer(() => onTimer(context), delayMs);
 }
 
 function onTimer(context: WatcherContext): void {
+  const { clock } = context;
   context.pollAt = Number.POSITIVE_INFINITY;
   const before = context.window.head();
   // An event has reported a failed poll; only a closed pool is a reason to stop.
   pollHead(context)
     .catch((error) => error instanceof RpcClosedError && closeWatch(context))
-    .finally(
-      () => context.subscriptions.size > 0 && schedulePoll(context, nextDelayMs(context, before)),
-    )
+    .finally(() => schedule(context, clock.now() + nextDelayMs(context, before)))
     .catch(context.onListenerError);
 }
 
@@ -56,14 +55,20 @@ function nextDelayMs(context: WatcherContext, before: BlockHeader | undefined): 
   return isAnnounced ? Math.max(silenceMs, minIntervalMs(context)) : minIntervalMs(context);
 }
 
-/** The shortest interval that any subscriber requested. */
+/** The shortest interval that any subscriber requested; infinite where none requests one. */
 export function minIntervalMs({ subscriptions }: WatcherContext): number {
   return Math.min(...[...subscriptions].map(({ pollIntervalMs }) => pollIntervalMs));
 }
 
+function listenToHeads(context: WatcherContext, isWanted: boolean): void {
+  if (isWanted === (context.stopListening !== undefined)) return;
+  context.stopListening?.();
+  context.stopListening = isWanted ? context.pool.onNewHead(() => onNewHead(context)) : undefined;
+}
+
 function onNewHead(context: WatcherContext): void {
-  const { clock, polls, subscriptions } = context;
+  const { clock, polls } = context;
   context.hintedAt = clock.now();
-  // The poll under way may be older than the announcement.
-  void polls.idle().then(() => subscriptions.size > 0 && schedulePoll(context, 0));
+  // Where all only listen, it is not read. The poll under way may be older than the announcement.
+  void polls.idle().then(() => schedule(context, clock.now()));
 }

@@ -8,6 +8,7 @@ import type { BlockWindow } from "./block-window.ts";
 /** A listener, and the longest interval between two polls that it accepts. */
 export interface Subscription {
   listener: BlockListener;
+  /** Infinite: it receives what others read the chain for. */
   pollIntervalMs: number;
 }
 
@@ -18,6 +19,8 @@ export interface WatcherContext {
   /** The interval of a subscriber that asks for none. */
   readonly pollIntervalMs: number;
   readonly windowSize: number;
+  /** Most blocks between two polls that are read. Behind more of them, the known blocks are over. */
+  readonly maxMissed: number;
   /** Time without an announcement of a new head after which the watcher polls again. */
   readonly silenceMs: number;
   readonly onListenerError: (error: unknown) => void;
@@ -28,9 +31,15 @@ export interface WatcherContext {
   readonly polls: SingleFlight<BlockHeader>;
   /** Number of the endpoint that reported the head. */
   headEndpoint: number | undefined;
+  /** Time at which the last poll ended, successful or not. */
+  polledAt: number | undefined;
+  /** Time up to which the head was the newest: the last poll that found it began then. */
+  confirmedAt: number | undefined;
   /** Time of the last change of the head, or of the beginning of the watch. */
   newsAt: number | undefined;
   reachable: boolean;
+  /** A subscriber asks for polls. */
+  isWatching: boolean;
   /** Time of the next poll, infinite where none is scheduled. */
   pollAt: number;
   cancelTimer: (() => void) | undefined;
