@@ -6,6 +6,7 @@ import { type ChannelOutcome, failAll, readResponse, type SentCalls } from "./re
 import { createRequestGate, type RequestGate } from "./request-gate.ts";
 import { encodeCalls, type RpcCall } from "./rpc-envelope.ts";
 import { type EndpointName, RpcEndpointError } from "./rpc-errors.ts";
+import { isUrgentMethod } from "./rpc-methods.ts";
 import type { RpcUrl } from "./rpc-url.ts";
 
 export interface SendOptions {
@@ -33,6 +34,8 @@ export interface RpcChannelOptions {
   callsPerSecond: number | undefined;
   /** Aborted when the pool closes. */
   closing: AbortSignal;
+  /** Called with the calls of each HTTP request that is about to be sent. */
+  onRequest: (calls: readonly RpcCall[]) => void;
   onExchange: (report: ExchangeReport) => void;
   onBatchLimit: (calls: number) => void;
 }
@@ -67,7 +70,8 @@ async function send(
   calls: readonly RpcCall[],
   sendOptions: SendOptions,
 ): Promise<ChannelOutcome[]> {
-  const { batchLimit, callsPerSecond = Number.POSITIVE_INFINITY } = context;
+  const { callsPerSecond = Number.POSITIVE_INFINITY } = context;
+  const batchLimit = Math.min(context.batchLimit, Math.max(1, Math.floor(callsPerSecond)));
   // One request's own calls may take longer than the time limit of an answer. That is no lack of
   // room.
   const roomMs = sendOptions.timeoutMs + (calls.length / callsPerSecond) * 1_000;
@@ -113,11 +117,12 @@ function post(
   const { name, url, clock, closing } = context;
   const sources = signal ? [signal, closing] : [closing];
   return withLinkedAbort(sources, async (controller) => {
-    const leave = await enter(context, calls.length, roomMs, controller);
-    if (!leave) return notSent(name, "busy", `our own limits left no room for it for ${roomMs} ms`);
+    const leave = await enter(context, calls, roomMs, controller);
+    if (!leave) return notSent(name, "busy", `our own limits left no room for it in ${roomMs} ms`);
     try {
       if (!mayStart()) return notSent(name, "resting", "it failed while this request was queued");
       const startedAt = clock.now();
+      context.onRequest(calls);
       const response = await httpExchange({
         href: url.href,
         headers: url.headers,
@@ -138,13 +143,14 @@ function post(
 /** Waits for a slot, at most `roomMs`. */
 async function enter(
   { gate, clock }: ChannelContext,
-  calls: number,
+  calls: readonly RpcCall[],
   roomMs: number,
   controller: AbortController,
 ): Promise<(() => void) | undefined> {
   const cancelTimer = clock.setTimer(() => controller.abort(), roomMs);
   try {
-    return await gate.enter(calls, controller.signal);
+    const isUrgent = calls.some(({ method }) => isUrgentMethod(method));
+    return await gate.enter(calls.length, controller.signal, { isUrgent });
   } catch {
     return undefined;
   } finally {

@@ -13,6 +13,16 @@ export function isRepeatable(method: string): boolean {
   return reads.test(method) || method === "eth_sendRawTransaction";
 }
 
+const urgent = /^eth_(sendRawTransaction|getTransactionReceipt|getTransactionCount|chainId)$/;
+
+/**
+ * Returns whether a call goes before others where an endpoint's budget is short: it ends payments
+ * that were accepted, while others begin new ones.
+ */
+export function isUrgentMethod(method: string): boolean {
+  return urgent.test(method);
+}
+
 const rateLimitText =
   /rate.?limit|too many requests|request count|(requests?|calls?) ?(per|\/) ?sec|compute units|throughput|capacity exceeded/i;
 

@@ -9,6 +9,7 @@ import {
   type EndpointState,
   type RpcEndpoint,
 } from "./rpc-endpoint.ts";
+import type { RpcCall } from "./rpc-envelope.ts";
 import {
   type EndpointFailureKind,
   type EndpointProblem,
@@ -31,7 +32,10 @@ export interface RpcPoolOptions {
   timeoutMs?: number;
   /** Longest wait of a request for an endpoint to come back, when all fail or rest. Default 2 s. */
   patienceMs?: number;
-  /** Limit of JSON-RPC calls per second and endpoint. Default: none. */
+  /**
+   * Limit of the JSON-RPC calls of an endpoint in any second. Broadcasts and receipts go before other
+   * calls; every fifth turn is that of the others. Default: none.
+   */
   callsPerSecond?: number;
   /** Limit of HTTP requests at a time and endpoint. Default 32. */
   maxInFlight?: number;
@@ -54,6 +58,8 @@ export interface RpcPoolOptions {
   /** First rest of a failing endpoint, doubled up to 30 s. Default 1 s. */
   restMs?: number;
   onEvent?: (event: RpcPoolEvent) => void;
+  /** Called for each HTTP request that is sent, with its calls: providers bill each of them. */
+  onRequest?: (request: { endpoint: number; calls: readonly RpcCall[] }) => void;
   clock?: Clock;
   /** Transport of requests. Default `httpPost`. */
   post?: HttpPost;
@@ -101,6 +107,8 @@ export interface RpcPool extends RpcRequester {
    * A notification is a hint to read the chain.
    */
   onNewHead(listener: () => void): () => void;
+  /** Whether a URL is a WebSocket's. */
+  readonly announcesHeads: boolean;
   /** Asks every endpoint for its head, and moves lagging ones to the end of the order. */
   compareHeads(): Promise<void>;
   status(): RpcEndpointStatus[];
@@ -140,6 +148,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     onEndpoint: (read, requestOptions) => readOnEndpoint(context, read, requestOptions),
     status: () => context.endpoints.map((endpoint) => statusOf(endpoint, order)),
     onNewHead: newHeads.listen,
+    announcesHeads: context.announcesHeads,
     close() {
       newHeads.close();
       if (!context.closing.signal.aborted)
@@ -155,6 +164,7 @@ interface PoolContext {
   handles: readonly RpcEndpointHandle[];
   order: EndpointOrder;
   newHeads: NewHeads;
+  announcesHeads: boolean;
   /** The parts that a request needs. */
   sending: RequesterContext;
   closing: AbortController;
@@ -185,6 +195,7 @@ function createContext(options: RpcPoolOptions): PoolContext {
       restMs: options.restMs ?? 1_000,
       maxRestMs: 30_000,
       closing: closing.signal,
+      onRequest: (calls) => options.onRequest?.({ endpoint: url.number, calls }),
       emit,
     }),
   );
@@ -211,7 +222,8 @@ function createContext(options: RpcPoolOptions): PoolContext {
       ...createRequester(sending, order.only(endpoint)),
     }),
   );
-  return { chainId, endpoints, handles, order, newHeads, sending, closing };
+  const announcesHeads = urls.sockets.length > 0;
+  return { chainId, endpoints, handles, order, newHeads, announcesHeads, sending, closing };
 }
 
 function createEmitter(listener: ((event: RpcPoolEvent) => void) | undefined) {
