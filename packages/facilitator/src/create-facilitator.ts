@@ -180,7 +180,9 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   const { logger, clock, now } = configuration;
   const metrics = createMetrics();
   const listeners = new Set<SettlementListener>();
-  const chains = configuration.networks.map((network) => openChain(network, { clock, now }));
+  const chains = configuration.networks.map((network) =>
+    openChain(network, { clock, now, metrics }),
+  );
   const verifier = createVerifier({
     acceptsPayersWithCode: settings.acceptsPayersWithCode,
     logger,

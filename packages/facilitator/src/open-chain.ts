@@ -3,9 +3,12 @@ import {
   type Clock,
   createBlockWatcher,
   createRpcPool,
+  getChainPreset,
   type RpcPool,
 } from "@coinslot/chain";
 import type { NetworkConfiguration } from "./configuration/facilitator-configuration.ts";
+import { type BlockClock, createBlockClock } from "./settle/block-clock.ts";
+import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createSimulator, type Simulator } from "./simulation/simulator.ts";
 import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
 
@@ -14,6 +17,7 @@ export interface Chain {
   configuration: NetworkConfiguration;
   pool: RpcPool;
   watcher: BlockWatcher;
+  blocks: BlockClock;
   simulator: Simulator;
   /** Sender of its trials. The engine keeps the relayer's balance in it. */
   sender: TrialSender;
@@ -22,11 +26,35 @@ export interface Chain {
 /** Connects to a network. Sends no request yet. */
 export function openChain(
   configuration: NetworkConfiguration,
-  { clock, now }: { clock: Clock; now: () => number },
+  { clock, now, metrics }: { clock: Clock; now: () => number; metrics: SettlementMetrics },
 ): Chain {
   const { chainId, rpcUrls, callGas, relayers } = configuration;
-  const pool = createRpcPool({ chainId, rpcUrls, clock });
-  const watcher = createBlockWatcher({ pool, clock });
+  const { network, callsPerSecond } = configuration;
+  const pool = createRpcPool({
+    chainId,
+    rpcUrls,
+    clock,
+    ...(callsPerSecond !== undefined && { callsPerSecond }),
+    onRequest({ endpoint, calls }) {
+      metrics.nodeRequests.inc({ network, endpoint });
+      for (const { method } of calls) metrics.nodeCalls.inc({ network, method });
+    },
+    onEvent(event) {
+      if (event.type !== "endpoint-failed") return;
+      const { endpoint, kind } = event;
+      metrics.nodeFailures.inc({ network, endpoint, kind });
+    },
+  });
+  // Between two looks, payments are of interest and not blocks. A few missed ones are read.
+  const watcher = createBlockWatcher({ pool, clock, maxMissed: 4 });
+  const { blockTimeMs } = getChainPreset(chainId);
+  const blocks = createBlockClock({ blockTimeMs, now });
+  watcher.subscribe(
+    (event) => {
+      if ("head" in event) blocks.saw(event.head);
+    },
+    { pollIntervalMs: Number.POSITIVE_INFINITY },
+  );
   const sender: TrialSender = {
     from: relayers[0].address,
     gasPrice: undefined,
@@ -36,7 +64,9 @@ export function openChain(
     rpc: pool,
     callGas,
     sender: () => ({ ...sender, gasPrice: trialPrice(watcher.latest()?.baseFeePerGas) }),
+    clock,
     now,
+    onBlock: blocks.saw,
   });
-  return { configuration, pool, watcher, simulator, sender };
+  return { configuration, pool, watcher, blocks, simulator, sender };
 }

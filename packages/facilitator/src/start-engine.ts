@@ -216,7 +216,7 @@ async function startParts(
 const maxTransactionGas = 15_000_000n;
 
 function describeNetwork(
-  { configuration, pool, watcher, simulator }: Chain,
+  { configuration, pool, watcher, blocks, simulator }: Chain,
   options: { report: NetworkReport; settings: SettlementSettings; clock: Clock },
 ): SettlementNetwork {
   const { report, settings, clock } = options;
@@ -232,13 +232,15 @@ function describeNetwork(
     watcher,
     pace,
     times: createPacedTimes(pace, settings.configuredTimes),
+    blocks,
     simulator,
     fees: createFeeQuoter({
       rpc: pool,
       feeModel: preset.feeModel,
       maxFeePerGasCap: fees.maxFeePerGas,
       tip: fees.maxPriorityFeePerGas,
-      baseFeePerGas: () => watcher.latest()?.baseFeePerGas,
+      readHead: watcher.fresh,
+      headAgeMs: () => watcher.status().sinceReadMs ?? Number.POSITIVE_INFINITY,
       now: () => clock.now(),
     }),
     multicall3: report.hasMulticall3 ? toLowerHex(multicall3Address) : undefined,
@@ -247,7 +249,7 @@ function describeNetwork(
       maxGas: share < maxTransactionGas ? share : maxTransactionGas,
     },
     spoilt: createSpoiltBatches({ now: () => clock.now() }),
-    debited: createDebitedPayments({ rpc: pool, watcher }),
+    debited: createDebitedPayments({ rpc: pool, watcher, clock }),
     maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,

@@ -40,6 +40,7 @@ export interface NetworkConfiguration {
   fees: FeeOptions & { maxFeePerGas: bigint };
   blockTimeSeconds: number | undefined;
   callGas: bigint;
+  callsPerSecond: number | undefined;
   minimumBalance: bigint;
   warningBalance: bigint;
 }
@@ -112,7 +113,7 @@ function readNetwork(
   place: string,
 ): { configuration?: NetworkConfiguration; problems: string[] } {
   const problems: string[] = [];
-  const { network, callGas = defaultCallGas, blockTimeSeconds } = options;
+  const { network, callGas = defaultCallGas, blockTimeSeconds, callsPerSecond } = options;
   const isNamed = isNetwork(network);
   if (!isNamed) problems.push("network must be an EVM chain in CAIP-2 form, such as eip155:9745");
   const preset = isNamed ? getChainPreset(chainIdOf(network)) : undefined;
@@ -135,6 +136,9 @@ function readNetwork(
   }
   if (blockTimeSeconds !== undefined && !(blockTimeSeconds > 0 && blockTimeSeconds <= 3_600)) {
     problems.push("blockTimeSeconds must be more than 0, and an hour at most");
+  }
+  if (callsPerSecond !== undefined && !(callsPerSecond >= 1)) {
+    problems.push("callsPerSecond must be at least 1; leave it out for no limit of our own");
   }
   const { maxFeePerGas = preset?.maxFeePerGas ?? 0n, maxPriorityFeePerGas } = options.fees ?? {};
   const fees = { maxFeePerGas, maxPriorityFeePerGas };
@@ -162,6 +166,7 @@ function readNetwork(
       fees,
       blockTimeSeconds: blockTimeSeconds ?? secondsOf(preset?.blockTimeMs),
       callGas,
+      callsPerSecond,
       minimumBalance,
       warningBalance,
     },

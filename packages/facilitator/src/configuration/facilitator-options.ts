@@ -34,6 +34,11 @@ export interface FacilitatorNetworkOptions {
   rpcUrls?: readonly (string | undefined)[] | undefined;
   /** The same for one endpoint. */
   rpcUrl?: string | undefined;
+  /**
+   * Budget of JSON-RPC calls to each endpoint in any second, such as a provider's limit. Each process
+   * keeps it by itself. Broadcasts and receipts go before verifications. Default: none.
+   */
+  callsPerSecond?: number | undefined;
   relayer: RelayerOptions | undefined;
   /**
    * The tokens that are served, as addresses, or with the EIP-712 domain that is checked at start.

@@ -108,7 +108,8 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
   const { windowSeconds = 60, ...freeRuns } = options.releaseLimit ?? { count: 20 };
   const codePayers = readPayersWithCode(options.payersWithCode || {});
   const { settleTimeoutSeconds, times = {} } = options;
-  const { leaseMs = 5_000, sweepMs = 1_000, leadMs = 1_000, ...pacedTimes } = times;
+  const { leaseMs = 5_000, sweepMs = 1_000, leadMs = 1_000, ...otherTimes } = times;
+  const { settlingMs = 10_000, idleMs = 60_000, ...pacedTimes } = otherTimes;
   return {
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     maxAnswerBytes: options.maxAnswerBytes ?? 1024 * 1024,
@@ -119,7 +120,7 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
     maxPaymentsPerTransaction: options.maxPaymentsPerTransaction ?? 64,
     maxTransactionsInFlight: options.maxTransactionsInFlight ?? 16,
-    times: { leaseMs, sweepMs, leadMs },
+    times: { leaseMs, sweepMs, leadMs, settlingMs, idleMs },
     configuredTimes: {
       ...pacedTimes,
       settleTimeoutMs: settleTimeoutSeconds && settleTimeoutSeconds * 1000,

@@ -5,6 +5,7 @@ import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SimulationCache } from "../simulation/simulation-cache.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { BlockClock } from "./block-clock.ts";
 import type { DebitedPayments } from "./evidence/debited-payments.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeNotifier } from "./outcome-notifier.ts";
@@ -35,6 +36,13 @@ export interface SettlementTimes {
   loseMs: number;
   /** A queued payment must be valid for this much longer, or it expires. */
   leadMs: number;
+  /**
+   * Interval between reads of the chain's head while one payment is not final, or a failed one may
+   * still be executed. More payments make it shorter, a deep chain longer.
+   */
+  settlingMs: number;
+  /** Interval between reads of the head, the tip and the relayers' balances while nothing is open. */
+  idleMs: number;
 }
 
 /** The times that are the same on all chains. */
@@ -48,6 +56,7 @@ export interface SettlementNetwork {
   watcher: BlockWatcher;
   pace: BlockPace;
   times: PacedTimes;
+  blocks: BlockClock;
   simulator: Simulator;
   fees: FeeQuoter;
   /** Contract through which several payments share a transaction. Without it, each has its own. */
@@ -59,7 +68,7 @@ export interface SettlementNetwork {
   maxInFlight: number;
   /** Gas of a token call whose payer has code. */
   callGasCap: bigint;
-  /** Longest interval between receipt polls, after the first quick ones. */
+  /** Longest interval between receipt polls on a fast chain, after the first quick ones. */
   pollMs: number;
   /** Blocks that must stand on top of a payment's own before it counts. */
   serveAfter: (payment: Pick<LedgerPayment, "value">) => number;

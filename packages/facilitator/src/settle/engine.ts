@@ -1,3 +1,4 @@
+import type { BlockEvent } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Lane } from "../ledger/queries/find-queued.ts";
@@ -12,6 +13,7 @@ import {
   watchRelayerFunds,
 } from "./relay/relayer-funds.ts";
 import type { RelayerSigner } from "./relay/relayer-signer.ts";
+import { listenToSightings, type Sighting, shareSighting } from "./watch/share-sightings.ts";
 import { type BlockWatch, startBlockWatch } from "./watch/watch-blocks.ts";
 
 export interface NetworkSettlementOptions {
@@ -59,14 +61,20 @@ export async function startNetworkSettlement(
   const known = network.watcher.latest();
   if (known) network.pace.saw(Number(known.number));
   subscriptions.push(
-    network.watcher.subscribe((event) => {
-      if ("head" in event) network.pace.saw(Number(event.head.number));
-      for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
-    }),
+    network.watcher.subscribe(
+      (event) => {
+        if ("head" in event) network.pace.saw(Number(event.head.number));
+        if (!mayHaveMoved(event, network)) return;
+        for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
+      },
+      { pollIntervalMs: Number.POSITIVE_INFINITY },
+    ),
   );
   try {
     const onQueue = (payload?: string) => isForUs(payload) && planAnew(settlement);
     subscriptions.push(await ledger.listen(queueChannel, onQueue));
+    const onSighting = (sighting: Sighting) => learnSighting(settlement, sighting);
+    subscriptions.push(await listenToSightings(ledger, network.network, onSighting));
     const onUndone = (payload?: string) => isForUs(payload) && reconcileAll(settlement);
     subscriptions.push(await ledger.listen(undoneChannel, onUndone));
   } catch (error) {
@@ -127,6 +135,9 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     logger,
     metrics,
     emit,
+    isReader: () => settlement.watch.isReader(),
+    readMs: context.times.idleMs,
+    onRead: (balances) => shareSighting(context, network.network, { balances }),
   });
   const planning = createSingleFlight(() => plan(settlement));
   const settlement: NetworkSettlement = {
@@ -153,6 +164,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
         planAnew(settlement);
         notifyOthers(settlement, undoneChannel);
       },
+      onLook: () => shareLook(settlement),
     }),
     sweep: { isDue: false, cancel: undefined },
     followUp: { at: Number.POSITIVE_INFINITY, cancel: undefined },
@@ -160,6 +172,28 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     isStopped: false,
   };
   return settlement;
+}
+
+/**
+ * Whether a receipt may have changed before its next poll is due: blocks left the chain, or nodes
+ * announce each new one.
+ */
+function mayHaveMoved(event: BlockEvent, { rpc }: SettlementNetwork): boolean {
+  return rpc.announcesHeads || (event.type !== "advanced" && event.type !== "reset");
+}
+
+/** Notifies the other processes of the head, and of the tip that is read with it now and then. */
+async function shareLook({ context, network }: NetworkSettlement): Promise<void> {
+  const head = network.watcher.latest();
+  const tip = await network.fees.refreshTip(context.times.idleMs / 2);
+  shareSighting(context, network.network, { head, tip });
+}
+
+function learnSighting({ network, funds }: NetworkSettlement, sighting: Sighting): void {
+  const { head, tip, balances = [] } = sighting;
+  if (head) network.watcher.learn(head);
+  if (tip !== undefined) network.fees.learnTip(tip);
+  funds.learn(balances);
 }
 
 async function plan(settlement: NetworkSettlement): Promise<void> {
@@ -198,7 +232,7 @@ function scheduleSweep(settlement: NetworkSettlement): void {
   sweep.cancel = context.clock.setTimer(() => {
     sweep.isDue = true;
     planAnew(settlement);
-    watch.pollChain();
+    watch.followChain();
     for (const { sweeping } of relayers) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
   }, context.times.sweepMs);

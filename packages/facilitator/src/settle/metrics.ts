@@ -67,6 +67,24 @@ export function createMetrics() {
       labelNames: ["network", "delivered"] as const,
       registers,
     }),
+    nodeCalls: new Counter({
+      name: "coinslot_node_calls_total",
+      help: "JSON-RPC calls to nodes by method; each call of a batch counts, as providers bill them",
+      labelNames: ["network", "method"] as const,
+      registers,
+    }),
+    nodeRequests: new Counter({
+      name: "coinslot_node_requests_total",
+      help: "HTTP requests to nodes; a batch of calls is one",
+      labelNames: ["network", "endpoint"] as const,
+      registers,
+    }),
+    nodeFailures: new Counter({
+      name: "coinslot_node_failures_total",
+      help: "Requests to nodes that failed, by kind; rate-limited: the provider refused them",
+      labelNames: ["network", "endpoint", "kind"] as const,
+      registers,
+    }),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
       help: "Transactions refused by nodes, by kind",

@@ -8,6 +8,7 @@ import { createSimulationCache } from "../simulation/simulation-cache.ts";
 import { createSimulator } from "../simulation/simulator.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import { createPool } from "../testing/verifying-devnet.ts";
+import { createBlockClock } from "./block-clock.ts";
 import { startNetworkSettlement } from "./engine.ts";
 import { createDebitedPayments } from "./evidence/debited-payments.ts";
 import { createMetrics } from "./metrics.ts";
@@ -37,7 +38,7 @@ function refuseChannel(ledger: LedgerContext, refused: string) {
   return { refusing, subscribed };
 }
 
-it.each(["coinslot_queue", "coinslot_undone"])(
+it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
   "a network start that fails to subscribe to %s leaves no subscription behind",
   async (refused) => {
     const devnet = await startDevnet();
@@ -74,6 +75,8 @@ it.each(["coinslot_queue", "coinslot_undone"])(
           leaseMs: 10_000,
           sweepMs: 10_000,
           leadMs: 10_000,
+          settlingMs: 10_000,
+          idleMs: 10_000,
         },
         now: Date.now,
         faultPoint: () => undefined,
@@ -85,16 +88,18 @@ it.each(["coinslot_queue", "coinslot_undone"])(
         watcher,
         pace,
         times: createPacedTimes(pace, {}),
+        blocks: createBlockClock({ blockTimeMs: undefined, now: Date.now }),
         simulator: createSimulator({ rpc: pool, now: Date.now }),
         fees: createFeeQuoter({
           rpc: pool,
           feeModel: "eip1559",
           maxFeePerGasCap: 1_000_000_000n,
-          baseFeePerGas: () => undefined,
+          readHead: watcher.fresh,
+          headAgeMs: () => 0,
           now: Date.now,
         }),
         multicall3: undefined,
-        debited: createDebitedPayments({ rpc: pool, watcher }),
+        debited: createDebitedPayments({ rpc: pool, watcher, clock: systemClock }),
         limits: { maxPayments: 1, maxGas: 1_000_000n },
         spoilt: createSpoiltBatches({ now: Date.now }),
         maxInFlight: 1,

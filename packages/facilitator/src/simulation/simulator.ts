@@ -1,4 +1,10 @@
-import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import {
+  type Clock,
+  RpcError,
+  type RpcRequester,
+  RpcResponseError,
+  systemClock,
+} from "@coinslot/chain";
 import { type Address, CallerGoneError, FacilitatorError } from "@coinslot/protocol";
 import type { Claim } from "../schemes/scheme.ts";
 import type { SimulationResult } from "../schemes/simulation-result.ts";
@@ -27,15 +33,18 @@ export interface SimulatorOptions {
   callGas?: bigint | undefined;
   /** RPC requests at a time; transfers gather while that many are on their way. Default 4. */
   maxConcurrent?: number | undefined;
+  clock?: Clock | undefined;
   /** Unix milliseconds. */
   now: () => number;
+  /** Called with the block on which transfers were tried. */
+  onBlock?: ((block: { number: bigint; timestamp: bigint }) => void) | undefined;
 }
 
 /** Tries signed transfers on a chain without making them. */
 export interface Simulator {
   /**
    * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
-   * event loop share one RPC request. No transfer sees another's effects or uses its gas. Callers
+   * event loop share one RPC request. While one is on its way, the next gather for a moment. No transfer sees another's effects or uses its gas. Callers
    * take turns, and so do a caller's payers. Requests of a caller share one trial of the same
    * transfer until an RPC request carries it. A trial that began before the call is none for its
    * moment.
@@ -65,10 +74,14 @@ const restrictionMs = 60_000;
  */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
+  const { clock = systemClock } = options;
   const maxTransfers = findMaxTransfers(callGas);
   const queue = createTrialQueue();
   let onTheirWay = 0;
   let isScheduled = false;
+  /** Verifications that have come since the last RPC request left. */
+  let gathered = 0;
+  let cancelGathering: (() => void) | undefined;
   const node: AskedNode = {
     rpc,
     sender,
@@ -81,12 +94,24 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   function schedule(): void {
     if (isScheduled || queue.isEmpty() || onTheirWay >= maxConcurrent) return;
+    if (onTheirWay > 0 && gathered < worthARequest) {
+      cancelGathering ??= clock.setTimer(leave, gatherMs);
+      return;
+    }
+    leave();
+  }
+
+  function leave(): void {
+    if (isScheduled) return;
     isScheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
     isScheduled = false;
+    gathered = 0;
+    cancelGathering?.();
+    cancelGathering = undefined;
     while (!queue.isEmpty() && onTheirWay < maxConcurrent) {
       const chunk = queue.take(transferLimit(node) || maxTransfers, dropTrial);
       if (chunk.length === 0) return;
@@ -104,6 +129,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
         node,
         chunk.map(({ transfer }) => transfer),
       );
+      const [tried] = readings;
+      if (tried && !(tried instanceof RpcError)) {
+        options.onBlock?.({ number: tried.blockNumber, timestamp: tried.blockTimestamp });
+      }
       for (const [index, trial] of chunk.entries()) {
         const reading = readings[index];
         if (reading === undefined) reject(trial, unavailable());
@@ -119,6 +148,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   function wait(transfer: Claim, caller: TrialCaller | undefined): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
       queue.add({ transfer, caller, resolve, reject, next: undefined, twin: undefined });
+      // A plan's trial waits for no company.
+      gathered += caller === undefined ? worthARequest : 1;
       schedule();
     });
   }
@@ -131,6 +162,11 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     countWaiting: queue.countWaiting,
   };
 }
+
+/** Verifications that wait for an answer to others before they share a request of their own. */
+const gatherMs = 40;
+/** So many do not wait. */
+const worthARequest = 8;
 
 const unknownCaller: TrialCaller = {};
 

@@ -68,7 +68,7 @@ export async function startSettlingDevnet(
   return {
     devnet,
     ledger,
-    async start({ network, ...others } = {}) {
+    async start({ network, times, ...others } = {}) {
       const facilitator = createFacilitator({
         networks: [
           {
@@ -82,6 +82,8 @@ export async function startSettlingDevnet(
         logger,
         // Less than a test's own timeout, so that a hang is reported with its state.
         settleTimeoutSeconds: 20,
+        // A test's blocks come when it mines them, and nothing is to be waited for.
+        times: { settlingMs: 500, ...times },
         ...others,
       });
       running.push(facilitator);

@@ -1,4 +1,4 @@
-import type { BlockWatcher, RpcRequester } from "@coinslot/chain";
+import type { BlockWatcher, Clock, RpcRequester } from "@coinslot/chain";
 import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
@@ -18,27 +18,39 @@ export interface DebitedPayments {
 
 /** Blocks, payments and payers change; older readings are of no use. */
 const maxReadings = 10_000;
+/** A reorganisation may pass between two looks at the chain: no reading is used for longer. */
+const freshMs = 1_000;
 
 /**
  * Creates a reader that reads each payment once for a block. A payer signs payments beyond its
  * balance for nothing. Without the cache each of them would cost as many calls as it has open
- * payments. A reorganisation empties it: a block number then names another block.
+ * payments. A reorganisation empties it, and a second: a block number then names another block.
  */
 export function createDebitedPayments({
   rpc,
   watcher,
+  clock,
 }: {
   rpc: RpcRequester;
   watcher: Pick<BlockWatcher, "subscribe">;
+  clock: Pick<Clock, "now">;
 }): DebitedPayments {
   /** Insertion order is age order. */
   const readings = new Map<string, Promise<boolean | undefined>>();
-  watcher.subscribe(({ type }) => {
-    if (type === "reorganised" || type === "reset") readings.clear();
-  });
+  let begunAt = clock.now();
+  watcher.subscribe(
+    ({ type }) => {
+      if (type === "reorganised" || type === "reset") readings.clear();
+    },
+    { pollIntervalMs: Number.POSITIVE_INFINITY },
+  );
 
   return {
     async find({ payments, blockNumber }) {
+      if (clock.now() - begunAt >= freshMs) {
+        readings.clear();
+        begunAt = clock.now();
+      }
       const keyed = payments.map((payment) => ({ payment, key: `${payment.id}/${blockNumber}` }));
       const unread = keyed.filter(({ key }) => !readings.has(key));
       if (unread.length > 0) {

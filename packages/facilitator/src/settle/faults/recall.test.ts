@@ -49,7 +49,7 @@ async function settlerOf(ledger: LedgerContext) {
         now: Date.now,
       }),
       metrics,
-      times: { leaseMs: 1, sweepMs: 1, leadMs: 1 },
+      times: { leaseMs: 1, sweepMs: 1, leadMs: 1, settlingMs: 1, idleMs: 1 },
       clock,
       now: Date.now,
       logger,

@@ -73,6 +73,28 @@ describe("a transaction in flight", () => {
     }
   });
 
+  it("is followed from a block that left the chain while its blocks were not read", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const facilitator = await start({ times: { resendMs: 200, settlingMs: 2_000 } });
+    const events = listen(facilitator);
+    await devnet.mine(2);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    await devnet.reorg({ depth: 1 });
+    // More than are read between two looks, and fewer than make it final.
+    await devnet.mine(6);
+    await vi.waitFor(
+      () =>
+        expect(events).toEqual([
+          "settle_started",
+          "settle_completed",
+          "settle_reorganised",
+          "settle_completed",
+        ]),
+      15_000,
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
   it("is followed from a reorganised block until it stands in another", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ times: { resendMs: 200 } });

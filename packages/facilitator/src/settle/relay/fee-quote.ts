@@ -1,4 +1,4 @@
-import type { FeeModel, RpcRequester } from "@coinslot/chain";
+import type { BlockHeader, FeeModel, RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 
 /** Fees to offer for gas, in wei. */
@@ -13,8 +13,10 @@ export interface FeeQuoterOptions {
   maxFeePerGasCap: bigint;
   /** Tip to offer instead of the node's, in wei per gas. */
   tip?: bigint | undefined;
-  /** Base fee of the newest block; `undefined` on a chain without EIP-1559. */
-  baseFeePerGas: () => bigint | undefined;
+  /** The newest block, or what it was at most this long ago. */
+  readHead: (maxAgeMs: number) => Promise<Pick<BlockHeader, "baseFeePerGas">>;
+  /** Time since that block was found to be the newest. */
+  headAgeMs: () => number;
   /** Milliseconds. */
   now: () => number;
 }
@@ -28,6 +30,15 @@ export interface FeeQuoter {
    * tenth, and at least today's quote. `undefined`: that is over the cap.
    */
   raise(before: Fees): Promise<Fees | undefined>;
+  /**
+   * The node's tip, asked for again where it is older; `undefined` on a chain where none is asked
+   * for. A quote then needs no request.
+   *
+   * @throws RpcError when the chain cannot be asked.
+   */
+  refreshTip(maxAgeMs: number): Promise<bigint | undefined>;
+  /** Takes over a tip that another process has read. */
+  learnTip(tip: bigint): void;
 }
 
 const quantity = z
@@ -35,34 +46,52 @@ const quantity = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 
-/** Time for which a node's tip and price are cached. */
+/** Age of a base fee, a tip or a price that is as good as new. */
 const freshMs = 5_000;
+/** Oldest base fee and tip for a quote: they are read once a minute while nothing is open. */
+const quietMs = 90_000;
 
 /**
- * Quotes fees from the newest block's base fee, and from the node's tip, which is refreshed now and
- * then.
+ * Quotes fees from the base fee of the newest block, and from the node's tip. After a quiet time
+ * both may be a minute old, so that a payment that comes alone costs no request for them. What is
+ * offered then lasts for twelve full blocks, and a transaction that waits longer is replaced.
  */
 export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
-  const { rpc, feeModel, maxFeePerGasCap, tip: fixedTip, baseFeePerGas, now } = options;
-  const askTip = remember("eth_maxPriorityFeePerGas");
-  const askPrice = remember("eth_gasPrice");
+  const { rpc, feeModel, maxFeePerGasCap, tip: fixedTip, now } = options;
+  const { readHead, headAgeMs } = options;
+  const tips = remember("eth_maxPriorityFeePerGas");
+  const prices = remember("eth_gasPrice");
+  const asksTip = fixedTip === undefined && feeModel !== "eip1559-without-tip";
 
-  function remember(method: string): () => Promise<bigint> {
+  function remember(method: string) {
     let known: { value: bigint; at: number } | undefined;
-    return async () => {
-      if (known && now() - known.at < freshMs) return known.value;
-      const value = quantity.parse(await rpc.request({ method }));
+    function put(value: bigint): bigint {
       known = { value, at: now() };
       return value;
+    }
+    return {
+      put,
+      async read(maxAgeMs: number): Promise<bigint> {
+        if (known && now() - known.at < maxAgeMs) return known.value;
+        return put(quantity.parse(await rpc.request({ method })));
+      },
     };
   }
 
-  async function today(): Promise<Fees> {
-    const baseFee = baseFeePerGas();
-    if (baseFee === undefined) return { type: "legacy", gasPrice: ((await askPrice()) * 5n) / 4n };
-    const tip = fixedTip ?? (feeModel === "eip1559-without-tip" ? 0n : max(await askTip(), 1n));
-    // Full blocks raise the base fee by an eighth each: twice as much lasts for six of them.
-    return { type: "eip1559", maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip };
+  /** Fees by a base fee and a tip of at most this age. A full block raises the first by an eighth. */
+  async function feesBy(maxAgeMs: number): Promise<{ fees: Fees; least: bigint }> {
+    const { baseFeePerGas: baseFee } = await readHead(maxAgeMs);
+    if (baseFee === undefined) {
+      const price = await prices.read(freshMs);
+      return { fees: { type: "legacy", gasPrice: (price * 5n) / 4n }, least: price };
+    }
+    const tip = asksTip ? max(await tips.read(maxAgeMs), 1n) : (fixedTip ?? 0n);
+    // Twice as much lasts for six full blocks, four times for twelve.
+    const maxFeePerGas = (headAgeMs() > freshMs ? 4n : 2n) * baseFee + tip;
+    return {
+      fees: { type: "eip1559", maxFeePerGas, maxPriorityFeePerGas: tip },
+      least: baseFee,
+    };
   }
 
   function capped(fees: Fees, least: bigint): Fees | undefined {
@@ -78,12 +107,14 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
 
   return {
     async quote() {
-      const fees = await today();
-      const least = fees.type === "legacy" ? (fees.gasPrice * 4n) / 5n : (baseFeePerGas() ?? 0n);
+      const quiet = await feesBy(quietMs);
+      // The cap may cut what is offered for an old base fee, or refuse it: the new one decides.
+      if (priceOf(quiet.fees) <= maxFeePerGasCap) return quiet.fees;
+      const { fees, least } = await feesBy(freshMs);
       return capped(fees, least);
     },
     async raise(before) {
-      const fees = await today();
+      const { fees } = await feesBy(freshMs);
       if (before.type === "legacy") {
         const least = raised(before.gasPrice);
         return capped({ type: "legacy", gasPrice: max(least, priceOf(fees)) }, least);
@@ -100,6 +131,12 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
         least,
       );
     },
+    async refreshTip(maxAgeMs) {
+      if (!asksTip) return undefined;
+      const { baseFeePerGas } = await readHead(quietMs);
+      return baseFeePerGas === undefined ? undefined : tips.read(maxAgeMs);
+    },
+    learnTip: (tip) => void tips.put(tip),
   };
 }
 

@@ -18,11 +18,15 @@ import { resendStuck } from "./resend-stuck.ts";
  * @throws RpcUnavailableError when no node answers anything.
  */
 export async function followTransactions(relayer: Relayer): Promise<void> {
-  const { context, state } = relayer;
+  const { context, network, state } = relayer;
   const { clock } = context;
   const { lease } = state;
   if (lease === undefined) return;
   const open = [...state.open.values()].sort((a, b) => a.nonce - b.nonce);
+  const needsDepth = open.some(({ payments }) =>
+    payments.some(({ payment }) => network.serveAfter(payment) > 0),
+  );
+  if (needsDepth) await network.watcher.fresh(network.pollMs / 2);
   const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
   const now = clock.now();

@@ -1,3 +1,5 @@
+import type { BlockClock } from "../block-clock.ts";
+
 /** Wait before each receipt poll for a transaction that was sent, in milliseconds. */
 export interface LookPace {
   /** A transaction has been sent: time from then to the first poll. */
@@ -12,31 +14,80 @@ export interface LookPace {
 const soonestMs = 2;
 /** Longest wait for a first poll: a block may come at any moment. */
 const latestFirstMs = 16;
+/** Blocks that come faster than this are not waited for one by one. */
+const fastBlockMs = 250;
+/** One transaction of this many is looked for at once: the chain may have become fast. */
+const probeEvery = 8;
 
 /**
- * Polls when a transaction is about to be in a block: at three quarters of the time that it took
- * lately, then after a quarter of that wait, then with doubling waits. A transaction found at the
- * first poll may have been there for a while. So the interval adapts to a faster chain too.
+ * Polls when a transaction is about to be in a block.
+ *
+ * A chain that includes transactions at once, or in many blocks a second, is polled at three
+ * quarters of the time that it took lately, then after a quarter of that wait, then with doubling
+ * waits. A transaction found at the first poll may have been there for a while. So the interval
+ * adapts to a faster chain too.
+ *
+ * On any other chain the first poll is due when the next block can be seen, and each costs as much
+ * as a payment's transaction. The second comes soon, where that block came a little late. Then
+ * there is one for each block, and one between two blocks.
  */
-export function createLookPace({ maxMs }: { maxMs: number }): LookPace {
-  let typicalMs = soonestMs;
+export function createLookPace(options: {
+  maxMs: number;
+  blocks: Pick<BlockClock, "blockTimeMs" | "msToBlock">;
+}): LookPace {
+  const { maxMs, blocks } = options;
+  let typicalMs: number | undefined;
   let waitMs = soonestMs;
+  let sent = 0;
+  let polls = 0;
+  /** How much earlier than expected the next block can be seen. */
+  let leadMs = 0;
 
-  function first(): number {
-    const wait = Math.min(Math.max((typicalMs * 3) / 4, soonestMs), latestFirstMs, maxMs);
+  function isFast(): boolean {
+    const blockTimeMs = blocks.blockTimeMs();
+    return typicalMs === undefined || blockTimeMs < fastBlockMs || typicalMs < blockTimeMs / 8;
+  }
+
+  function firstWhenFast(): number {
+    const expectedMs = ((typicalMs ?? soonestMs) * 3) / 4;
+    const wait = Math.min(Math.max(expectedMs, soonestMs), latestFirstMs, maxMs);
     waitMs = Math.max(soonestMs, wait / 4);
     return wait;
   }
 
+  /** Until the next block, and a little more: an early poll is one for nothing. */
+  function toBlock(): number {
+    const blockTimeMs = blocks.blockTimeMs();
+    const expectedMs = blocks.msToBlock();
+    if (expectedMs === undefined) return blockTimeMs / 2;
+    const wait = expectedMs - leadMs + blockTimeMs / 32;
+    return wait < 0 ? wait + blockTimeMs : wait;
+  }
+
+  /** The first poll is brought forward until one of them comes too early, time and again. */
+  function adjustLead(): void {
+    const blockTimeMs = blocks.blockTimeMs();
+    const change = polls === 0 ? blockTimeMs / 16 : -blockTimeMs / 8;
+    leadMs = Math.min(Math.max(0, leadMs + change), blockTimeMs);
+  }
+
   return {
-    first,
+    first() {
+      sent += 1;
+      polls = 0;
+      return isFast() || sent % probeEvery === 0 ? firstWhenFast() : toBlock();
+    },
     next() {
+      polls += 1;
+      if (!isFast()) return polls % 2 === 0 ? toBlock() : blocks.blockTimeMs() / 8;
       const wait = waitMs;
       waitMs = Math.min(2 * waitMs, maxMs);
       return wait;
     },
     found(afterMs) {
-      typicalMs += (afterMs - typicalMs) / 4;
+      if (!isFast()) adjustLead();
+      const before = afterMs <= 2 * latestFirstMs ? afterMs : (typicalMs ?? afterMs);
+      typicalMs = before + (afterMs - before) / 4;
     },
   };
 }

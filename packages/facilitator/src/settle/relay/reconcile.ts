@@ -6,7 +6,7 @@ import {
 import { msToLook } from "../pace/until-block.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
-import { type Relayer, schedulePoll } from "./relayer-context.ts";
+import { followHeads, type Relayer, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
@@ -62,7 +62,9 @@ export async function pollTransactions(relayer: Relayer): Promise<void> {
   if (state.lease === undefined || state.open.size === 0) return;
   await followTransactions(relayer);
   context.metrics.inFlight.set(labels, countInFlight(state));
+  followHeads(relayer);
   if (state.open.size === 0) return;
-  const waitMs = Math.min(pace.next(), msToLook(network.pace, context.clock.now()));
-  schedulePoll(relayer, waitMs);
+  const untilBlockMs = Math.min(pace.next(), msToLook(network.pace, context.clock.now()));
+  // Those in a block wait for others on top of it.
+  schedulePoll(relayer, countInFlight(state) === 0 ? network.pollMs : untilBlockMs);
 }

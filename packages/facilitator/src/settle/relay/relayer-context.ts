@@ -4,7 +4,7 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { LookPace } from "./receipt-poll-interval.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
-import type { RelayerState } from "./relayer-state.ts";
+import { countInFlight, type RelayerState } from "./relayer-state.ts";
 
 export interface RelayerOptions {
   context: SettlementContext;
@@ -41,6 +41,8 @@ export interface Relayer extends RelayerOptions {
   dispatchMs: number;
   /** The next scheduled poll. */
   nextPoll: { at: number; cancel: (() => void) | undefined };
+  /** Ends the reads of announced blocks. */
+  unfollow: (() => void) | undefined;
   isStopped: boolean;
   /**
    * The ledger may hold more open transactions than are followed here: a reconciliation is pending.
@@ -57,6 +59,21 @@ export interface Relayer extends RelayerOptions {
 /** True if the relayer may plan: it holds the lease, and knows its earlier open transactions. */
 export function isReady({ state }: Relayer): boolean {
   return state.lease !== undefined && state.nextNonce !== undefined;
+}
+
+/**
+ * Reads each announced block while one is awaited, so that receipts are polled at once. A chain
+ * whose nodes announce nothing is polled for receipts alone.
+ */
+export function followHeads(relayer: Relayer): void {
+  const { network, state } = relayer;
+  if (network.rpc.announcesHeads && !relayer.isStopped && countInFlight(state) > 0) {
+    const pollIntervalMs = Math.max(network.blocks.blockTimeMs(), network.pollMs);
+    relayer.unfollow ??= network.watcher.subscribe(() => undefined, { pollIntervalMs });
+    return;
+  }
+  relayer.unfollow?.();
+  relayer.unfollow = undefined;
 }
 
 /** Polls after a delay, unless a poll is due before that. A later request postpones nothing. */

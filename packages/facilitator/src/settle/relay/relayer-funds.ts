@@ -1,6 +1,6 @@
 import { type Clock, type RpcCall, RpcClosedError, type RpcRequester } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
-import type { Address, Network } from "@coinslot/protocol";
+import { type Address, isSameAddress, type Network } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Logger } from "../../logger.ts";
 import type { SettlementMetrics } from "../metrics.ts";
@@ -14,12 +14,24 @@ export interface RelayerFundsOptions {
   minimumBalance: bigint;
   /** In wei: below this the log warns operators. */
   warningBalance: bigint;
-  /** Called with each balance that was read, in wei. */
+  /** Called with each balance that is known, in wei. */
   onBalance?: ((relayer: Address, balance: bigint) => void) | undefined;
+  /** Called with the balances that were read here, and not by another process. */
+  onRead?: ((balances: readonly RelayerBalance[]) => void) | undefined;
+  /** Whether this process reads the balances for all that share the ledger. */
+  isReader: () => boolean;
+  /** Interval between two reads while there is gas money. */
+  readMs: number;
   clock: Clock;
   logger: Logger;
   metrics: SettlementMetrics;
   emit: (event: SettlementEvent) => void;
+}
+
+export interface RelayerBalance {
+  relayer: Address;
+  /** In wei. */
+  balance: bigint;
 }
 
 /** Watches the gas money of a network's relayers. */
@@ -34,6 +46,8 @@ export interface RelayerFunds {
   whenRead: Promise<void>;
   /** Reads the balances now. */
   readNow(): void;
+  /** Takes over balances that another process has read. */
+  learn(balances: readonly RelayerBalance[]): void;
   stop(): Promise<void>;
 }
 
@@ -43,18 +57,23 @@ const balanceSchema = z
   .string()
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
-const readMs = 15_000;
 /** A cached balance of this many times the cost suffices: less is spent between two reads. */
 const plenty = 100n;
-/** Interval while money is missing, so that payments go on soon after a relayer is funded. */
+/** Transactions after which a balance is read again, however recent it is. */
+const maxUses = 50;
+/** First interval while money is missing, so that payments go on soon after a relayer is funded. */
 const readMsWhenExhausted = 1_000;
+/** It doubles up to this. */
+const maxReadMsWhenExhausted = 15_000;
 
 /** Starts to watch relayers' balances. */
 export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
-  const { network, rpc, addresses, minimumBalance, warningBalance } = options;
+  const { network, rpc, addresses, minimumBalance, warningBalance, readMs } = options;
   const { clock, logger, metrics, emit } = options;
   const levels = new Map<Address, Level>();
-  const balances = new Map<Address, bigint>();
+  const balances = new Map<Address, { balance: bigint; at: number; uses: number }>();
+  let pauseMs = readMsWhenExhausted;
+  let isForced = true;
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   let resolveRead: () => void = () => undefined;
@@ -65,27 +84,43 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const reading = createSingleFlight(async () => {
     cancelTimer?.();
     try {
-      const outcomes = await rpc.requestMany(addresses.map(balanceCall));
-      for (const [index, relayer] of addresses.entries()) {
-        const outcome = outcomes[index];
-        if (outcome?.ok) record(relayer, balanceSchema.parse(outcome.result));
-      }
+      await readDue();
     } catch (error) {
       if (!(error instanceof RpcClosedError)) {
         logger.warn({ err: error, network }, "relayer balances could not be read");
       }
     }
     resolveRead();
-    const delayMs = suffice() ? readMs : readMsWhenExhausted;
-    if (!isStopped) cancelTimer = clock.setTimer(reading.trigger, delayMs);
+    if (!isStopped) cancelTimer = clock.setTimer(reading.trigger, nextDelayMs());
   });
   reading.trigger();
+
+  /** Reads all at the reader; elsewhere those that it has not been notified of for too long. */
+  async function readDue(): Promise<void> {
+    const isAll = isForced || options.isReader();
+    isForced = false;
+    const oldest = clock.now() - (suffice() ? readMs : pauseMs) * 1.5;
+    const due = addresses.filter((each) => isAll || (balances.get(each)?.at ?? 0) < oldest);
+    if (due.length === 0) return;
+    const outcomes = await rpc.requestMany(due.map(balanceCall));
+    const read = due.flatMap((relayer, index) => {
+      const outcome = outcomes[index];
+      return outcome?.ok ? [{ relayer, balance: balanceSchema.parse(outcome.result) }] : [];
+    });
+    for (const { relayer, balance } of read) record(relayer, balance);
+    options.onRead?.(read);
+  }
+
+  function nextDelayMs(): number {
+    pauseMs = suffice() ? readMsWhenExhausted : Math.min(2 * pauseMs, maxReadMsWhenExhausted);
+    return suffice() ? readMs : pauseMs / 2;
+  }
 
   function record(relayer: Address, balance: bigint): void {
     const before = levels.get(relayer) ?? "well";
     const level = levelOf(balance);
     levels.set(relayer, level);
-    balances.set(relayer, balance);
+    balances.set(relayer, { balance, at: clock.now(), uses: 0 });
     options.onBalance?.(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
     if (level === before) return;
@@ -124,11 +159,20 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
 
   async function balanceFor(relayer: Address, cost: bigint): Promise<bigint> {
     const known = balances.get(relayer);
-    if (known !== undefined && known >= plenty * cost) return known;
+    if (known !== undefined && known.balance >= plenty * cost && known.uses < maxUses) {
+      known.uses += 1;
+      return known.balance;
+    }
     const balance = balanceSchema.parse(await rpc.request(balanceCall(relayer)));
     record(relayer, balance);
-    if (!suffice()) reading.trigger();
+    options.onRead?.([{ relayer, balance }]);
+    if (!suffice()) readNow();
     return balance;
+  }
+
+  function readNow(): void {
+    isForced = true;
+    reading.trigger();
   }
 
   return {
@@ -136,7 +180,13 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     sufficeFor,
     balanceFor,
     whenRead: looked,
-    readNow: reading.trigger,
+    readNow,
+    learn(known) {
+      for (const { relayer, balance } of known) {
+        const own = addresses.find((each) => isSameAddress(each, relayer));
+        if (own !== undefined) record(own, balance);
+      }
+    },
     async stop() {
       isStopped = true;
       cancelTimer?.();

@@ -6,7 +6,7 @@ import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
 import { createLookPace } from "./receipt-poll-interval.ts";
 import { compareLedger, pollTransactions, reconcile } from "./reconcile.ts";
-import { type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
+import { followHeads, type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, type TrackedTransaction } from "./relayer-state.ts";
 
 /** Starts to hold a relayer's lease, and to follow its open transactions. */
@@ -20,10 +20,11 @@ export function startRelayer(options: RelayerOptions): Relayer {
     identity,
     labels: { network: network.network, relayer: signer.address },
     state: { lease: undefined, nextNonce: undefined, open: new Map() },
-    pace: createLookPace({ maxMs: network.pollMs }),
+    pace: createLookPace({ maxMs: network.pollMs, blocks: network.blocks }),
     sending: new Set(),
     dispatchMs: 20,
     nextPoll: { at: Number.POSITIVE_INFINITY, cancel: undefined },
+    unfollow: undefined,
     isStopped: false,
     isStale: true,
     settled,
@@ -67,6 +68,7 @@ export function launchTransaction(
   const { clock, metrics } = relayer.context;
   state.open.set(transaction.id, transaction);
   metrics.inFlight.set(labels, countInFlight(state));
+  followHeads(relayer);
   const sent = attempt(relayer, "send a transaction", () =>
     dispatchTransaction(relayer, transaction, state.lease),
   ).finally(() => {
@@ -83,6 +85,7 @@ export async function stopRelayer(relayer: Relayer): Promise<void> {
   const { sweeping, reconciling, polling, sending, nextPoll } = relayer;
   relayer.isStopped = true;
   nextPoll.cancel?.();
+  followHeads(relayer);
   await Promise.all([sweeping.stop(), reconciling.stop(), polling.stop(), ...sending]);
   relayer.rejectSettled(closedTooSoon());
   await relayer.keeper.stop();
@@ -105,6 +108,7 @@ function changeLease(relayer: Relayer, lease: Relayer["state"]["lease"]): void {
   state.lease = lease;
   state.nextNonce = undefined;
   state.open.clear();
+  followHeads(relayer);
   const message = lease ? "relayer taken" : "relayer given up";
   context.logger.info({ ...labels, epoch: lease?.epoch }, message);
   if (lease) relayer.reconciling.trigger();

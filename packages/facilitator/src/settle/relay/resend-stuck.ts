@@ -22,6 +22,8 @@ export async function resendStuck(
     ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs(),
   );
   if (late.length === 0) return;
+  // While nothing else needs it, the head may be old: it decides which payments are over.
+  await relayer.network.watcher.fresh(times.resendMs());
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
   if (state.lease !== lease) return;
   await fillGap(relayer, used, lease);

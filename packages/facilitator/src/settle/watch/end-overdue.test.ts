@@ -66,6 +66,7 @@ it("ends any number of overdue payments with one update", async () => {
   await endOverdue({
     context: { ledger: counted, notifier, logger: silentLogger, now: Date.now },
     network: { network, rpc: pool, finalAfter: 0 },
+    watch: { finalBlock: undefined },
     head: await devnet.client.getBlockNumber(),
   });
 

@@ -1,4 +1,3 @@
-import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { SettleErrorReason } from "@coinslot/protocol";
 import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
@@ -10,6 +9,8 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import { outcomeOf } from "../evidence/outcome-of.ts";
+
+import { type FinalBlockReader, readFinalBlock } from "./final-block.ts";
 
 type OverdueNetwork = Pick<SettlementNetwork, "network" | "rpc" | "finalAfter">;
 
@@ -24,13 +25,15 @@ const maxAtOnce = 500;
  * another sender has executed is confirmed. Without this, a transaction that is never mined would
  * hold its payers' promises for ever.
  *
+ * @returns whether there are payments past their time that are still to be decided.
  * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
  */
 export async function endOverdue(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;
   network: OverdueNetwork;
+  watch: FinalBlockReader;
   head: bigint;
-}): Promise<void> {
+}): Promise<boolean> {
   const { context, network, head } = options;
   const { ledger, notifier, logger, now } = context;
   const { rpc, finalAfter } = network;
@@ -39,12 +42,11 @@ export async function endOverdue(options: {
     notifier.publish(await expirePayments(ledger, { network: network.network, before }));
   }
   const overdue = await findOverdue(ledger, { network: network.network, before, limit: maxAtOnce });
-  const height = head - BigInt(finalAfter);
-  if (overdue.length === 0 || height < 0n) return;
-  const header = parseBlockHeader(await rpc.request(blockByNumber(height)));
-  if (header === undefined) return;
-  const over = overdue.filter(({ payment }) => payment.validBefore <= header.timestamp);
-  if (over.length === 0) return;
+  if (overdue.length === 0) return false;
+  const final = await readFinalBlock(options.watch, rpc, head - BigInt(finalAfter));
+  if (final === undefined) return true;
+  const over = overdue.filter(({ payment }) => payment.validBefore <= final.timestamp);
+  if (over.length === 0) return true;
 
   const { unused, used } = await readStates(network, over, head);
   const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
@@ -57,6 +59,7 @@ export async function endOverdue(options: {
       "payments whose transaction was not mined have expired on the chain; they are ended",
     );
   }
+  return ended.length < overdue.length;
 }
 
 /** One outcome for all payments that expire for the same reason: one statement records it. */

@@ -30,52 +30,49 @@ export async function takeBackBlocks(
 }
 
 /**
- * Asks the chain for blocks that this process has not seen on it, and takes back the missing ones.
+ * Asks the chain for the blocks that are deep enough to be final, and for those that this process
+ * has not seen on it. Takes back the missing ones, and makes the deep ones final. Each deep one is
+ * asked for, since finality is irreversible and a notification is no proof.
  */
-export async function undoUnseenBlocks(
+export async function followBlocks(
   watch: WatchContext,
   known: readonly KnownBlock[],
   head: bigint,
 ): Promise<void> {
-  const { network, canonical } = watch;
-  const unseen = known.filter(({ hash, number }) => !canonical.has(hash) && number <= head);
-  if (unseen.length === 0) return;
-  const { present, absent } = await compare(network, unseen);
-  for (const hash of present) canonical.add(hash);
-  await takeBackBlocks(watch, absent);
-}
-
-/** Queries the chain, since finality is irreversible and a notification is no proof. */
-export async function confirmFinality(
-  watch: WatchContext,
-  known: readonly KnownBlock[],
-  head: bigint,
-): Promise<void> {
-  const { context, network } = watch;
+  const { context, network, canonical } = watch;
   const finalHeight = head - BigInt(network.finalAfter);
-  const deep = known.filter(({ number }) => number <= finalHeight);
-  if (deep.length === 0) return;
-  const { present, absent } = await compare(network, deep);
-  await takeBackBlocks(watch, absent);
-  await finaliseBlocks(context.ledger, { network: network.network, blockHashes: present });
+  const asked = known.filter(
+    ({ hash, number }) => number <= finalHeight || (number <= head && !canonical.has(hash)),
+  );
+  if (asked.length === 0) return;
+  const { present, absent } = await compare(network, asked);
+  for (const { hash } of present) canonical.add(hash);
+  await takeBackBlocks(
+    watch,
+    absent.map(({ hash }) => hash),
+  );
+  const deep = present.filter(({ number }) => number <= finalHeight);
+  await finaliseBlocks(context.ledger, {
+    network: network.network,
+    blockHashes: deep.map(({ hash }) => hash),
+  });
 }
 
 /** Which of these blocks the chain still has. */
 async function compare(
   { rpc }: SettlementNetwork,
   blocks: readonly KnownBlock[],
-): Promise<{ present: Hex[]; absent: Hex[] }> {
-  const present: Hex[] = [];
-  const absent: Hex[] = [];
+): Promise<{ present: KnownBlock[]; absent: KnownBlock[] }> {
+  const present: KnownBlock[] = [];
+  const absent: KnownBlock[] = [];
   const outcomes = await rpc.requestMany(blocks.map(({ number }) => blockByNumber(BigInt(number))));
-  for (const [index, { hash }] of blocks.entries()) {
+  for (const [index, block] of blocks.entries()) {
     const outcome = outcomes[index];
     if (outcome && !outcome.ok) throw outcome.error;
     const header = parseBlockHeader(outcome?.result ?? null);
     // A node without this height yet proves nothing about the block.
     if (header === undefined) continue;
-    if (header.hash.toLowerCase() === hash) present.push(hash);
-    else absent.push(hash);
+    (header.hash.toLowerCase() === block.hash ? present : absent).push(block);
   }
   return { present, absent };
 }

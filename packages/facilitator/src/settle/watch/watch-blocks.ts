@@ -3,14 +3,17 @@ import { createSingleFlight } from "@coinslot/concurrency";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { endOverdue } from "./end-overdue.ts";
-import { confirmFinality, takeBackBlocks, undoUnseenBlocks } from "./follow-blocks.ts";
+import { followBlocks, takeBackBlocks } from "./follow-blocks.ts";
+import { planLook } from "./plan-look.ts";
 import type { BlockWatchOptions, WatchContext } from "./watch-context.ts";
 import { watchFailed } from "./watch-failed.ts";
 
 /** Work of one process for a network on behalf of all that share the ledger. */
 export interface BlockWatch {
-  /** Polls now, besides at every new block. */
-  pollChain(): void;
+  /** Compares the ledger with the chain as it is known, and plans the next look at it. */
+  followChain(): void;
+  /** Whether this process is the one of its ledger that reads the chain for all. */
+  isReader(): boolean;
   stop(): Promise<void>;
 }
 
@@ -22,8 +25,9 @@ const maxCanonical = 2_000;
  * marks those that are deep enough. It watches failed payments, whose authorizations any sender may
  * still execute.
  *
- * One process at a time does so for a network, under a lease. Every write is guarded by the state
- * before, so two that overlap do no harm.
+ * One process at a time does so for a network, under a lease: it is the one of a ledger that reads
+ * the chain's head, as often as `planLook` returns. Every write is guarded by the state before, so
+ * two that overlap do no harm.
  */
 export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   const { context, network } = options;
@@ -33,8 +37,15 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     lease: undefined,
     searchedTo: new Map(),
     resumeAfter: "",
+    failedAt: undefined,
     left: [],
     canonical: new Set(),
+    seenAt: new Map(),
+    finalBlock: undefined,
+    nextLook: { at: Number.POSITIVE_INFINITY, cancel: undefined },
+    lookedAt: clock.now(),
+    isStopped: false,
+    follow: () => working.trigger(),
   };
   const working = createSingleFlight(() => tryToFollowChain(watch));
   const keeper = keepLease({
@@ -48,15 +59,22 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       watch.lease = lease;
       watch.canonical.clear();
       if (lease) working.trigger();
+      else scheduleLook(watch, Number.POSITIVE_INFINITY);
     },
   });
-  const unsubscribe = network.watcher.subscribe((event) => {
-    recordEvent(watch, event);
-    working.trigger();
-  });
+  const unsubscribe = network.watcher.subscribe(
+    (event) => {
+      recordEvent(watch, event);
+      working.trigger();
+    },
+    { pollIntervalMs: Number.POSITIVE_INFINITY },
+  );
   return {
-    pollChain: working.trigger,
+    followChain: working.trigger,
+    isReader: () => watch.lease !== undefined,
     async stop() {
+      watch.isStopped = true;
+      scheduleLook(watch, Number.POSITIVE_INFINITY);
       unsubscribe();
       await working.stop();
       await keeper.stop();
@@ -64,7 +82,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   };
 }
 
-function recordEvent({ canonical, searchedTo, left }: WatchContext, event: BlockEvent): void {
+function recordEvent(watch: WatchContext, event: BlockEvent): void {
+  const { canonical, searchedTo, left, network } = watch;
   if (event.type === "reorganised") {
     for (const { hash } of event.left) canonical.delete(hash);
     left.push(...event.left.map(({ hash }) => hash));
@@ -76,10 +95,21 @@ function recordEvent({ canonical, searchedTo, left }: WatchContext, event: Block
   if (event.type === "advanced" || event.type === "reorganised") {
     for (const { hash } of event.entered) canonical.add(hash);
   }
-  if (event.type === "reset" || event.type === "reachable") {
+  if (event.type === "reset") {
+    canonical.clear();
+    // Blocks that were final when they were searched stay, whatever came between the two looks.
+    if (event.reason === "missed-blocks") {
+      for (const [id, height] of searchedTo) {
+        searchedTo.set(id, height - BigInt(network.finalAfter));
+      }
+    }
+  }
+  const isUnknown = event.type === "reset" && event.reason === "deep-reorganisation";
+  if (isUnknown || event.type === "reachable") {
     canonical.clear();
     searchedTo.clear();
   }
+  if (event.type === "reorganised" || event.type === "reset") watch.finalBlock = undefined;
   for (const oldest of canonical) {
     if (canonical.size <= maxCanonical) break;
     canonical.delete(oldest);
@@ -101,11 +131,55 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
 
 async function followChain(watch: WatchContext): Promise<void> {
   const { context, network } = watch;
-  const head = network.watcher.latest() ?? (await network.watcher.refresh());
+  const { clock, ledger, times } = context;
+  const { number: head } = network.watcher.latest() ?? (await network.watcher.refresh());
   await takeBackBlocks(watch, watch.left.splice(0));
-  const known = await findBlocks(context.ledger, network.network);
-  await undoUnseenBlocks(watch, known, head.number);
-  await confirmFinality(watch, known, head.number);
-  await endOverdue({ context, network, head: head.number });
-  await watchFailed(watch, head.number);
+  const known = await findBlocks(ledger, network.network);
+  await followBlocks(watch, known, head);
+  const hasOverdue = await endOverdue({ context, network, watch, head });
+  await watchFailed(watch, head);
+  const now = clock.now();
+  watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
+  const open = known.filter(({ number }) => number > Number(head) - network.finalAfter);
+  const at = planLook({
+    now,
+    lookedAt: watch.lookedAt,
+    head,
+    blocks: open.map((block) => ({ ...block, seenAt: watch.seenAt.get(block.hash) ?? now })),
+    hasOverdue,
+    failedAt: watch.failedAt,
+    blockTimeMs: Math.max(network.blocks.blockTimeMs(), network.pollMs),
+    finalAfter: network.finalAfter,
+    settlingMs: times.settlingMs,
+    idleMs: times.idleMs,
+  });
+  scheduleLook(watch, at);
+}
+
+/** Sets the time of the next look in place of the one that is set. */
+function scheduleLook(watch: WatchContext, at: number): void {
+  const { nextLook, context } = watch;
+  const { clock } = context;
+  const wished = watch.isStopped || watch.lease === undefined ? Number.POSITIVE_INFINITY : at;
+  if (nextLook.at === wished) return;
+  nextLook.cancel?.();
+  nextLook.cancel = undefined;
+  nextLook.at = wished;
+  if (wished === Number.POSITIVE_INFINITY) return;
+  nextLook.cancel = clock.setTimer(() => void look(watch), Math.max(0, wished - clock.now()));
+}
+
+/** Reads the head; its event makes this process follow the chain. A sweep schedules the next. */
+async function look(watch: WatchContext): Promise<void> {
+  const { nextLook, context, network, onLook } = watch;
+  nextLook.at = Number.POSITIVE_INFINITY;
+  watch.lookedAt = context.clock.now();
+  try {
+    await network.watcher.refresh();
+    await onLook();
+  } catch (err) {
+    // The watcher's event has reported an outage.
+    context.logger.debug({ err, network: network.network }, "the head could not be read");
+  }
+  watch.follow();
 }

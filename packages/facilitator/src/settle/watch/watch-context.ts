@@ -7,6 +7,8 @@ export interface BlockWatchOptions {
   network: SettlementNetwork;
   /** Called when transactions that were settled are open again. */
   onReorg: () => void;
+  /** Called after each look at the chain's head. */
+  onLook: () => Promise<void>;
 }
 
 /** State of the process that follows the blocks of a network. */
@@ -17,8 +19,20 @@ export interface WatchContext extends BlockWatchOptions {
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
+  /** When a failed payment was found last that any sender may still execute. */
+  failedAt: number | undefined;
   /** Blocks that have left the chain since the last round. */
   left: Hex[];
   /** Blocks known to be canonical. A block that came and went between two polls is not. */
   canonical: Set<Hex>;
+  /** Blocks with payments that are not final, and when this process has found them. */
+  seenAt: ReadonlyMap<Hex, number>;
+  /** The newest final block that was read for its time. */
+  finalBlock: { number: bigint; timestamp: bigint } | undefined;
+  nextLook: { at: number; cancel: (() => void) | undefined };
+  /** When the head was read last. */
+  lookedAt: number;
+  isStopped: boolean;
+  /** Compares the ledger with the chain. */
+  follow: () => void;
 }

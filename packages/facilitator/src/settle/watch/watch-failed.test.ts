@@ -47,10 +47,12 @@ it("searches each token from its own start, where the logs of another stay unrea
   });
   onTestFinished(() => notifier.stop());
   const watch = {
-    context: { ledger, notifier },
+    context: { ledger, notifier, clock: systemClock },
     network: { network, rpc, serveAfter: () => 0, finalAfter: 0 },
     searchedTo: new Map<string, bigint>(),
     resumeAfter: "",
+    failedAt: undefined,
+    finalBlock: undefined,
   };
 
   await devnet.mine(20);

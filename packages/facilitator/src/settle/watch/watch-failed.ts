@@ -1,4 +1,3 @@
-import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import { closePayments } from "../../ledger/maintenance/expire-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
@@ -7,11 +6,13 @@ import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
+import { readFinalBlock } from "./final-block.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** What the watch over failed payments needs of the one over blocks. */
-interface FailedWatch extends Pick<WatchContext, "searchedTo" | "resumeAfter"> {
-  context: Pick<SettlementContext, "ledger" | "notifier">;
+interface FailedWatch
+  extends Pick<WatchContext, "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock"> {
+  context: Pick<SettlementContext, "ledger" | "notifier" | "clock">;
   network: Pick<SettlementNetwork, "network" | "rpc" | "serveAfter" | "finalAfter">;
 }
 
@@ -34,9 +35,19 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
     limit: maxAtOnce,
     afterId: watch.resumeAfter,
   });
-  if (failed.length === 0 && watch.resumeAfter === "") return searchedTo.clear();
+  if (failed.length === 0 && watch.resumeAfter === "") {
+    searchedTo.clear();
+    watch.failedAt = undefined;
+    return;
+  }
+  if (failed.some(({ payment }) => !searchedTo.has(payment.id))) {
+    watch.failedAt = context.clock.now();
+  }
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
-  const searchable = failed.filter(({ payment }) => startOf(watch, payment) <= head);
+  // Between two looks at the chain, the sweeps have nothing new to search.
+  const searchable = failed.filter(
+    ({ payment }) => startOf(watch, payment) <= head && (searchedTo.get(payment.id) ?? -1n) < head,
+  );
   if (searchable.length > 0) {
     const found = await findExecutions({
       rpc: network.rpc,
@@ -89,16 +100,16 @@ async function recordExecutions(
 }
 
 async function closeOver(
-  { context, network, searchedTo }: FailedWatch,
+  watch: FailedWatch,
   failed: readonly OrderedPayment[],
   height: bigint,
 ): Promise<void> {
-  if (height < 0n) return;
-  const header = parseBlockHeader(await network.rpc.request(blockByNumber(height)));
-  if (header === undefined) return;
+  const { context, network, searchedTo } = watch;
+  const final = await readFinalBlock(watch, network.rpc, height);
+  if (final === undefined) return;
   const over = failed.filter(
     ({ payment }) =>
-      payment.validBefore <= header.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
+      payment.validBefore <= final.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
   await closePayments(
     context.ledger,

@@ -1,0 +1,161 @@
+import { type Clock, sleep, systemClock } from "@coinslot/chain";
+import { createTestDatabase } from "@coinslot/devnet";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { type CountingProxy, startCountingProxy, sumOf } from "../testing/counting-proxy.ts";
+import { reserve, settle } from "../testing/settling-actions.ts";
+import { type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
+
+const minuteMs = 60_000;
+/** A lease outlives the database's pauses, which no clock shortens. */
+const times = { leaseMs: 60_000 };
+
+/** A process's clock, by which a minute takes six seconds once it is made fast. */
+function createFastClock(): Clock & { makeFast(): void } {
+  let speed = 1;
+  let base = { real: systemClock.now(), shown: 0 };
+  const timers = new Set<{ at: number; run: () => void }>();
+  const now = () => base.shown + speed * (systemClock.now() - base.real);
+  const beat = setInterval(() => {
+    for (const timer of timers) if (timer.at <= now() && timers.delete(timer)) timer.run();
+  }, 5);
+  onTestFinished(() => clearInterval(beat));
+  return {
+    now,
+    setTimer(run, delayMs) {
+      const timer = { at: now() + delayMs, run };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+    makeFast() {
+      base = { real: systemClock.now(), shown: now() };
+      speed = 10;
+    },
+  };
+}
+
+async function begin(options: { blockTimeSeconds?: number } = {}): Promise<{
+  here: SettlingDevnet;
+  node: CountingProxy;
+  network: { rpcUrls: [string] };
+}> {
+  const here = await startSettlingDevnet("sqlite", options);
+  onTestFinished(() => here.stop());
+  const node = await startCountingProxy(here.devnet.rpcUrl);
+  onTestFinished(() => node.close());
+  return { here, node, network: { rpcUrls: [node.url] } };
+}
+
+it("a seller without payments asks its node at most four times a minute", async () => {
+  const { here, node, network } = await begin();
+  const clock = createFastClock();
+  await here.start({ network, clock, times });
+  node.take();
+  clock.makeFast();
+  await sleep(clock, 2 * minuteMs);
+  const calls = node.take();
+  expect(sumOf(calls)).toBeLessThanOrEqual(8);
+  // The head is read all the same: balance and tip are of use with it alone.
+  expect(calls.get("eth_getBlockByNumber")).toBeGreaterThan(0);
+});
+
+it("processes of one ledger ask a node no more often than one, and another goes on without it", async () => {
+  const { here, node, network } = await begin();
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const clock = createFastClock();
+  const options = { network, clock, times, ledger: database.url };
+  const one = await here.start(options);
+  const two = await here.start(options);
+  node.take();
+  clock.makeFast();
+  await sleep(clock, 2 * minuteMs);
+  expect(sumOf(node.take())).toBeLessThanOrEqual(8);
+
+  await one.close();
+  node.take();
+  await vi.waitFor(() => expect(node.take().get("eth_getBlockByNumber")).toBeGreaterThan(0), {
+    timeout: 20_000,
+    interval: 100,
+  });
+  await two.close();
+});
+
+it("a payment alone costs a trial, a broadcast, its receipt and two reads until it is final", async () => {
+  const { here, node, network } = await begin({ blockTimeSeconds: 1 });
+  const facilitator = await here.start({
+    network: { ...network, finalAfter: 3 },
+    times: { settlingMs: 10_000 },
+  });
+  const payAlone = async () => {
+    const paid = await here.pay();
+    const settled = await settle(facilitator, paid, await reserve(facilitator, paid));
+    expect(settled).toMatchObject({ success: true });
+    await vi.waitFor(
+      async () => {
+        const { payments } = await facilitator.payments.list({ limit: 1 });
+        expect(payments[0]?.finalAt).toBeDefined();
+      },
+      { timeout: 15_000, interval: 100 },
+    );
+  };
+  // The first teach the process the pace of the chain.
+  for (let count = 0; count < 2; count += 1) await payAlone();
+  node.take();
+  for (let count = 0; count < 3; count += 1) await payAlone();
+  const calls = new Map(node.take());
+  // On a machine that is busy with other work, blocks come late, and are asked for once more.
+  expect(calls.get("eth_getTransactionReceipt")).toBeLessThanOrEqual(4 * 3);
+  expect(calls.get("eth_getBlockByNumber")).toBeLessThanOrEqual(6 * 3);
+  for (const method of ["eth_getTransactionReceipt", "eth_getBlockByNumber", "eth_getBalance"]) {
+    calls.delete(method);
+  }
+  expect([...calls]).toEqual([
+    ["eth_call", 3],
+    ["eth_sendRawTransaction", 3],
+  ]);
+});
+
+it("fifty payments at once cost less than a call for each", async () => {
+  const { here, node, network } = await begin({ blockTimeSeconds: 1 });
+  const facilitator = await here.start({
+    network: { ...network, finalAfter: 3 },
+    releaseLimit: { count: 100, windowSeconds: 60 },
+  });
+  const payments = await Promise.all(Array.from({ length: 50 }, () => here.pay()));
+  node.take();
+  const settled = await Promise.all(
+    payments.map(async (paid) => settle(facilitator, paid, await reserve(facilitator, paid))),
+  );
+  expect(settled.map(({ success }) => success)).toEqual(payments.map(() => true));
+  expect(sumOf(node.take())).toBeLessThan(50);
+});
+
+it("the calls to nodes are counted by method", async () => {
+  const { here, node, network } = await begin();
+  const facilitator = await here.start({ network });
+  await settle(facilitator, await here.pay());
+  await facilitator.close();
+  const { values } = (await facilitator.metrics
+    .getSingleMetric("coinslot_node_calls_total")
+    ?.get()) ?? {
+    values: [],
+  };
+  const counted = new Map(values.map(({ labels, value }) => [String(labels.method), value]));
+  expect(counted).toEqual(node.take());
+});
+
+it("a budget of calls is kept in every second, and payments are settled within it", async () => {
+  const { here, node, network } = await begin();
+  const callsPerSecond = 12;
+  const facilitator = await here.start({ network: { ...network, callsPerSecond } });
+  const settled = await Promise.all(
+    Array.from({ length: 12 }, async () => settle(facilitator, await here.pay())),
+  );
+  expect(settled.map(({ success }) => success)).toEqual(settled.map(() => true));
+  // What left within a second may arrive a little closer together.
+  const { times: came } = node;
+  for (const [index, time] of came.entries()) {
+    const next = came[index + callsPerSecond];
+    if (next !== undefined) expect(next - time).toBeGreaterThan(800);
+  }
+});

@@ -1,0 +1,51 @@
+import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
+
+/** What the next look at the chain depends on. Times by this process's clock. */
+export interface LookFacts {
+  now: number;
+  /** When the head was read last. */
+  lookedAt: number;
+  head: bigint;
+  /** Blocks with payments that are not final, each with the time at which it was seen first. */
+  blocks: readonly (KnownBlock & { seenAt: number })[];
+  /** A submitted payment is past its validity: its end waits for a final block. */
+  hasOverdue: boolean;
+  /** When a failed payment was found last that a sender may still execute. */
+  failedAt: number | undefined;
+  /** Or the shortest interval between two looks, if that is longer. */
+  blockTimeMs: number;
+  finalAfter: number;
+  settlingMs: number;
+  idleMs: number;
+}
+
+/**
+ * Time of the next look at the chain's head.
+ *
+ * - Nothing is open: after `idleMs`.
+ * - A block with payments: when it is expected to be final. Before that once in `settlingMs`, and
+ *   less often as it grows older, up to `idleMs`: a payment that a reorganisation has taken back is
+ *   then sent again long before it expires.
+ * - Many such blocks: as many looks as blocks, up to each block.
+ * - A failed payment that a sender may still execute: as for a block. It may never expire.
+ */
+export function planLook(facts: LookFacts): number {
+  const { now, lookedAt, head, blocks, blockTimeMs, finalAfter, settlingMs, idleMs } = facts;
+  const { hasOverdue, failedAt } = facts;
+  const lessAndLess = (since: number) => Math.min(Math.max(settlingMs, now - since), idleMs);
+  const times = [lookedAt + idleMs];
+  if (hasOverdue) times.push(lookedAt + settlingMs);
+  if (failedAt !== undefined) times.push(lookedAt + lessAndLess(failedAt));
+  const finalMs = finalAfter * blockTimeMs;
+  if (blocks.length > 1) times.push(lookedAt + Math.max(blockTimeMs, finalMs / blocks.length));
+  let newest = Number.NEGATIVE_INFINITY;
+  for (const { number, seenAt } of blocks) {
+    newest = Math.max(newest, seenAt);
+    const missing = number + finalAfter - Number(head);
+    // A head below the block was read before it, so it says nothing about the time since.
+    if (Number(head) < number) times.push(seenAt + finalMs + blockTimeMs / 2);
+    else times.push(lookedAt + Math.max(1, missing) * blockTimeMs);
+  }
+  if (blocks.length > 0) times.push(Math.max(lookedAt, newest) + lessAndLess(newest));
+  return Math.max(Math.min(...times), lookedAt + Math.min(blockTimeMs, idleMs));
+}
