@@ -5,6 +5,7 @@
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
 import { bounds } from "./scenarios/growth/bounds.ts";
+import { nodeBill } from "./scenarios/growth/node-bill.ts";
 import { operators } from "./scenarios/growth/operators.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { http } from "./scenarios/http.ts";
@@ -28,6 +29,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "growth-slow-blocks": slowBlocks,
   "growth-operators": () => operators("sqlite"),
   "growth-operators-postgres": () => operators("postgres"),
+  "growth-node-bill": nodeBill,
 };
 
 const { values, positionals } = parseArgs({
