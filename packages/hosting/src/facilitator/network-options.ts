@@ -50,6 +50,7 @@ export const fileNetworkSchema = z.strictObject({
   serveAfter: z.int().optional(),
   finalAfter: z.int().optional(),
   blockTimeSeconds: z.number().optional(),
+  callsPerSecond: z.number().optional(),
   maxFeePerGas: weiSchema.optional(),
   minimumBalance: weiSchema.optional(),
   warningBalance: weiSchema.optional(),
