@@ -8,6 +8,7 @@ import { bounds } from "./scenarios/growth/bounds.ts";
 import { nodeBill } from "./scenarios/growth/node-bill.ts";
 import { operators } from "./scenarios/growth/operators.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
+import { fleet } from "./scenarios/growth/fleet.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -30,6 +31,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "growth-operators": () => operators("sqlite"),
   "growth-operators-postgres": () => operators("postgres"),
   "growth-node-bill": nodeBill,
+  "growth-fleet": fleet,
 };
 
 const { values, positionals } = parseArgs({

@@ -1,12 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { Agent, request } from "node:http";
+import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
-import { encodePaymentPayload, headerName } from "@coinslot/protocol";
+import { encodePaymentPayload } from "@coinslot/protocol";
 import autocannon from "autocannon";
 import type { Figure } from "../support/figure.ts";
+import { getPaid } from "../support/get-paid.ts";
 import { percentile, timeEach } from "../support/measure.ts";
 import { mineEverySecond } from "../support/mine-every-second.ts";
 import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
@@ -103,7 +104,7 @@ async function startSale(
   const side: Side<string> = {
     ...load,
     jobs: (await signPayments(place.devnet, count)).map(encodePaymentPayload),
-    run: (header) => get({ port: seller.port, agent, header }),
+    run: (header) => getPaid({ port: seller.port, agent, header }),
     processorSeconds: async () => (await seller.usage()).processorSeconds,
   };
   return {
@@ -165,36 +166,8 @@ function startSeller(
     kind,
     rpcUrl: devnet.rpcUrl,
     chainId: devnet.chainId,
-    privateKey: kind === "ours" ? relayer.privateKey : deployer.privateKey,
+    relayer: { privateKey: kind === "ours" ? relayer.privateKey : deployer.privateKey },
     ledger: `sqlite:${join(folder, "ledger.db")}`,
     requirements: requirementsOf(devnet),
-  });
-}
-
-function get(options: { port: number; agent: Agent; header: string }): Promise<void> {
-  const { port, agent, header } = options;
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      {
-        host: "127.0.0.1",
-        port,
-        agent,
-        path: "/weather",
-        headers: { [headerName.paymentSignature]: header },
-      },
-      (response) => {
-        let body = "";
-        response.setEncoding("utf8");
-        response.on("data", (chunk: string) => {
-          body += chunk;
-        });
-        response.on("end", () => {
-          if (response.statusCode === 200) resolve();
-          else reject(new Error(`A paid request got status ${response.statusCode}: ${body}`));
-        });
-      },
-    );
-    sent.on("error", reject);
-    sent.end();
   });
 }

@@ -7,7 +7,7 @@ import type { SellerOptions } from "./seller-process.ts";
 export async function createOurGate(options: SellerOptions): Promise<RequestHandler> {
   const { network, payTo, asset, amount, extra = {} } = options.requirements;
   const facilitator = createFacilitator({
-    networks: [{ network, rpcUrls: [options.rpcUrl], relayer: { privateKey: options.privateKey } }],
+    networks: [{ network, rpcUrls: [options.rpcUrl], relayer: options.relayer }],
     ledger: options.ledger,
   });
   await facilitator.ready();

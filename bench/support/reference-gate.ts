@@ -9,8 +9,9 @@ import type { SellerOptions } from "./seller-process.ts";
 /** The reference's middleware before the routes of a seller, with its facilitator in the same process. */
 export function createReferenceGate(options: SellerOptions): RequestHandler {
   const { network, payTo, asset, amount, extra = {}, maxTimeoutSeconds } = options.requirements;
-  const { chainId, rpcUrl } = options;
-  const account = createReferenceAccount(options.privateKey);
+  const { chainId, rpcUrl, relayer } = options;
+  if (!("privateKey" in relayer)) throw new TypeError("The reference takes a private key alone");
+  const account = createReferenceAccount(relayer.privateKey);
   const facilitator = createReferenceFacilitator({ chainId, network, rpcUrl }, account);
   const resourceServer = new x402ResourceServer({
     verify: (payload, requirements) => facilitator.verify(payload, requirements),

@@ -10,7 +10,10 @@ export interface SellerOptions {
   kind: "ours" | "reference" | "bare";
   rpcUrl: string;
   chainId: number;
-  privateKey: `0x${string}`;
+  /** The reference implementation has one address, of a private key. */
+  relayer:
+    | { privateKey: `0x${string}` }
+    | { seedPhrase: string; accountIndex: number; addressCount: number };
   ledger: string;
   requirements: PaymentRequirements;
 }

@@ -1,0 +1,200 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { Agent } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Devnet,
+  devSeedPhrase,
+  type Postgres,
+  startDevnet,
+  startPostgres,
+} from "@coinslot/devnet";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
+import { encodePaymentPayload } from "@coinslot/protocol";
+import { type CountingProxy, startCountingProxy } from "../../support/counting-proxy.ts";
+import type { Figure } from "../../support/figure.ts";
+import { getPaid } from "../../support/get-paid.ts";
+import { percentile, timeConcurrently } from "../../support/measure.ts";
+import { postgresSeconds } from "../../support/postgres-time.ts";
+import { type SellerProcess, startSellerProcess } from "../../support/seller.ts";
+import { fundPayers, requirementsOf, signPayments } from "../../support/signed-payments.ts";
+import { untilAtRest } from "../../support/until-at-rest.ts";
+
+const fleetSizes = [1, 2, 4];
+const payerCount = 40;
+const buyersPerSeller = Number(process.env.BENCH_FLEET_BUYERS ?? 128);
+const payments = Number(process.env.BENCH_FLEET_PAYMENTS ?? 4_096);
+const warmUp = 1_024;
+/** The devnet's relayer, and the accounts behind it. */
+const firstRelayer = 1;
+
+/** What one fleet needs for a payment, all its sellers together. */
+interface Cost {
+  sellers: number;
+  buyers: number;
+  /** Milliseconds of processor time: of the sellers, and of PostgreSQL. */
+  processorMs: number;
+  postgresMs: number | undefined;
+  statements: number;
+  perSecond: number;
+  /** Milliseconds until the answer. */
+  p99: number;
+}
+
+/**
+ * Sellers that share one PostgreSQL, with as many relayers as sellers. The load grows with the
+ * fleet: as many buyers at once for each seller. A second row of figures keeps the load, so that
+ * each seller has a part of it.
+ */
+export async function fleet(): Promise<Figure[]> {
+  const devnet = await startDevnet({ accountCount: payerCount + 4 });
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
+  const postgres = await startPostgres();
+  try {
+    await fundPayers(devnet);
+    const source = new URL("../../support/seller-process.ts", import.meta.url);
+    const program = await bundleProgram(source, folder, { minifies: true });
+    const figures: Figure[] = [];
+    for (const load of ["grows", "stays"] as const) {
+      const costs: Cost[] = [];
+      for (const sellers of fleetSizes) {
+        const buyers = buyersPerSeller * (load === "grows" ? sellers : 1);
+        costs.push(await measureFleet({ devnet, postgres, program, sellers, buyers }));
+      }
+      figures.push(...figuresOf(costs, load));
+    }
+    return figures;
+  } finally {
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+    await devnet.stop();
+  }
+}
+
+/** Only a load that grows with the fleet has goals: fewer buyers for each seller share less. */
+function figuresOf(costs: readonly Cost[], load: "grows" | "stays"): Figure[] {
+  const [alone] = costs;
+  if (alone === undefined) return [];
+  return costs.flatMap((cost): Figure[] => {
+    const name = `fleet of ${cost.sellers}, ${cost.buyers} at once`;
+    const ratioTo = (value: number) => ({ value, to: "one seller" });
+    const goal =
+      load === "grows" && cost !== alone ? { of: "ratio" as const, atMost: 1.25 } : undefined;
+    return [
+      {
+        scenario: `${name}: processor time of the sellers for a payment`,
+        ours: { value: cost.processorMs, unit: "ms" },
+        ratio: ratioTo(cost.processorMs / alone.processorMs),
+        ...(goal && { goal }),
+      },
+      ...(cost.postgresMs === undefined || alone.postgresMs === undefined
+        ? []
+        : [
+            {
+              scenario: `${name}: processor time of PostgreSQL for a payment`,
+              ours: { value: cost.postgresMs, unit: "ms" },
+              ratio: ratioTo(cost.postgresMs / alone.postgresMs),
+            },
+          ]),
+      {
+        scenario: `${name}: statements for a payment`,
+        ours: { value: cost.statements, unit: "" },
+        ratio: ratioTo(cost.statements / alone.statements),
+        ...(goal && { goal }),
+      },
+      {
+        scenario: `${name}: payments, and p99`,
+        ours: { value: cost.perSecond, unit: "/s", note: `p99 ${cost.p99.toFixed(0)} ms` },
+        ratio: ratioTo(cost.perSecond / alone.perSecond),
+      },
+    ];
+  });
+}
+
+interface Fleet {
+  devnet: Devnet;
+  postgres: Postgres;
+  program: string;
+  sellers: number;
+  buyers: number;
+}
+
+async function measureFleet(options: Fleet): Promise<Cost> {
+  const { devnet, postgres, sellers: count, buyers } = options;
+  const database = await postgres.createDatabase();
+  const proxy = await startCountingProxy(database.url);
+  const agents = Array.from(
+    { length: count },
+    () => new Agent({ keepAlive: true, timeout: 2_000 }),
+  );
+  const sellers: SellerProcess[] = [];
+  try {
+    for (let index = 0; index < count; index += 1) sellers.push(await startSeller(options, proxy));
+    const signed = await signPayments(devnet, warmUp + payments);
+    let turn = 0;
+    const times: number[] = [];
+    const buy = async (header: string) => {
+      const index = turn++ % count;
+      const startedAt = performance.now();
+      const { port } = sellers[index] ?? {};
+      const agent = agents[index];
+      if (port === undefined || agent === undefined) throw new Error("There is no such seller.");
+      await getPaid({ port, agent, header });
+      times.push(performance.now() - startedAt);
+    };
+    const headers = signed.map(encodePaymentPayload);
+    await timeConcurrently(headers.splice(0, warmUp), buyers, buy);
+    await untilAtRest(devnet);
+    times.length = 0;
+    const before = await usedBy({ sellers, proxy, url: database.url });
+    const seconds = await timeConcurrently(headers, buyers, buy);
+    const after = await usedBy({ sellers, proxy, url: database.url });
+    const perPayment = (name: "processor" | "statements") =>
+      (after[name] - before[name]) / payments;
+    return {
+      sellers: count,
+      buyers,
+      processorMs: 1000 * perPayment("processor"),
+      postgresMs:
+        after.postgres === undefined || before.postgres === undefined
+          ? undefined
+          : (1000 * (after.postgres - before.postgres)) / payments,
+      statements: perPayment("statements"),
+      perSecond: payments / seconds,
+      p99: percentile(times, 0.99),
+    };
+  } finally {
+    for (const agent of agents) agent.destroy();
+    await Promise.all(sellers.map((seller) => seller.stop()));
+    await proxy.close();
+    await database.drop();
+  }
+}
+
+function startSeller(
+  { devnet, program, sellers }: Fleet,
+  { url }: CountingProxy,
+): Promise<SellerProcess> {
+  return startSellerProcess(program, {
+    kind: "ours",
+    rpcUrl: devnet.rpcUrl,
+    chainId: devnet.chainId,
+    relayer: { seedPhrase: devSeedPhrase, accountIndex: firstRelayer, addressCount: sellers },
+    ledger: url,
+    requirements: requirementsOf(devnet),
+  });
+}
+
+async function usedBy(options: {
+  sellers: readonly SellerProcess[];
+  proxy: CountingProxy;
+  url: string;
+}) {
+  const { sellers, proxy, url } = options;
+  const usages = await Promise.all(sellers.map((seller) => seller.usage()));
+  return {
+    processor: usages.reduce((total, { processorSeconds }) => total + processorSeconds, 0),
+    statements: proxy.statements(),
+    postgres: await postgresSeconds(url),
+  };
+}
