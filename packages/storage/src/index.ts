@@ -7,6 +7,7 @@ export type { InsertMany, OnConflict } from "./insert-many.ts";
 export {
   createLeases,
   type Lease,
+  type LeaseStanding,
   type Leases,
   type LeasesOptions,
   leasesMigration,

@@ -93,6 +93,31 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     held(await leases.acquire({ name: "other", owner: "b", ttlMs }));
   });
 
+  it("are listed by the beginnings of their names, with their last owner", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    await leases.acquire({ name: "relayer:1:b", owner: "one", ttlMs: 2 * ttlMs });
+    await leases.acquire({ name: "relayer:1:a", owner: "two", ttlMs });
+    await leases.acquire({ name: "settler:1:x", owner: "two", ttlMs });
+    await leases.acquire({ name: "relayer:10:a", owner: "two", ttlMs });
+    await advance(database, ttlMs);
+    expect(await leases.list(["relayer:1:", "settler:1:"])).toEqual([
+      { name: "relayer:1:a", owner: "two", isHeld: false },
+      { name: "relayer:1:b", owner: "one", isHeld: true },
+      { name: "settler:1:x", owner: "two", isHeld: false },
+    ]);
+  });
+
+  it("can be forgotten by their prefix, some time after their end", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    await leases.acquire({ name: "settler:a", owner: "one", ttlMs });
+    await leases.acquire({ name: "settler:b", owner: "two", ttlMs: 2 * ttlMs });
+    await leases.acquire({ name: "relayer:a", owner: "one", ttlMs });
+    await advance(database, 2 * ttlMs);
+    await leases.forget({ prefix: "settler:", endedForMs: ttlMs });
+    const names = (await leases.list(["settler:", "relayer:"])).map((each) => each.name);
+    expect(names).toEqual(["relayer:a", "settler:b"]);
+  });
+
   it("go to exactly one of the racing owners, at every expiry", async () => {
     const url = await createUrl();
     const { database, leases } = await openLeases(url);

@@ -15,6 +15,15 @@ export interface Lease {
   readonly expiresAtMs: number;
 }
 
+/** A lease as the database has it. */
+export interface LeaseStanding {
+  readonly name: string;
+  /** Its owner, or its last one. */
+  readonly owner: string;
+  /** False where it has expired, or was released. */
+  readonly isHeld: boolean;
+}
+
 /** Leases on database time; clock skew between processes has no effect. */
 export interface Leases {
   /** Takes the lease if it is free, else `undefined`. */
@@ -30,6 +39,13 @@ export interface Leases {
    * file's lock.
    */
   endAll(): Promise<void>;
+  /** The leases whose names begin with one of these, held or over. */
+  list(prefixes: readonly [string, ...string[]]): Promise<LeaseStanding[]>;
+  /**
+   * Deletes the leases with this prefix that ended at least so long ago. Only for names that no
+   * guard and no later owner uses: the epoch of a deleted lease begins at 1 again.
+   */
+  forget(which: { prefix: string; endedForMs: number }): Promise<void>;
   /**
    * Guard condition for a statement that must not happen after the lease:
    * `update … where … and ${guard(lease)}`. Inside a transaction it keeps others from taking the
@@ -67,6 +83,10 @@ export const leasesMigration: Migration = {
 interface LeaseRow {
   epoch: number;
   expires_at_ms: number;
+}
+
+function startsWith(prefix: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`substr(name, 1, ${sql.lit(prefix.length)}) = ${prefix}`;
 }
 
 /** Requires `leasesMigration`. */
@@ -113,6 +133,22 @@ export function createLeases<Schema>({
 
     async endAll() {
       await sql`update coinslot_leases set expires_at_ms = 0`.execute(kysely);
+    },
+
+    async list(prefixes) {
+      // The table has a row for each name that was ever leased: few.
+      const { rows } = await sql<{ name: string; owner: string; is_held: number }>`
+        select name, owner, case when expires_at_ms > ${nowMs} then 1 else 0 end as is_held
+        from coinslot_leases where ${sql.join(prefixes.map(startsWith), sql` or `)} order by name
+      `.execute(kysely);
+      return rows.map(({ name, owner, is_held }) => ({ name, owner, isHeld: is_held === 1 }));
+    },
+
+    async forget({ prefix, endedForMs }) {
+      await sql`
+        delete from coinslot_leases
+        where ${startsWith(prefix)} and expires_at_ms <= ${nowMs} - cast(${endedForMs} as bigint)
+      `.execute(kysely);
     },
 
     guard,
