@@ -9,6 +9,7 @@ import { nodeBill } from "./scenarios/growth/node-bill.ts";
 import { operators } from "./scenarios/growth/operators.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { fleet } from "./scenarios/growth/fleet.ts";
+import { rollingRestart } from "./scenarios/growth/rolling-restart.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -32,6 +33,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "growth-operators-postgres": () => operators("postgres"),
   "growth-node-bill": nodeBill,
   "growth-fleet": fleet,
+  "growth-rolling-restart": rollingRestart,
 };
 
 const { values, positionals } = parseArgs({

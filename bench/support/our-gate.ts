@@ -4,7 +4,9 @@ import type { RequestHandler } from "express";
 import type { SellerOptions } from "./seller-process.ts";
 
 /** Our middleware before the routes of a seller, with our facilitator in the same process. */
-export async function createOurGate(options: SellerOptions): Promise<RequestHandler> {
+export async function createOurGate(
+  options: SellerOptions,
+): Promise<{ gate: RequestHandler; close: () => Promise<void> }> {
   const { network, payTo, asset, amount, extra = {} } = options.requirements;
   const facilitator = createFacilitator({
     networks: [{ network, rpcUrls: [options.rpcUrl], relayer: options.relayer }],
@@ -19,5 +21,5 @@ export async function createOurGate(options: SellerOptions): Promise<RequestHand
   const accepts = [{ scheme: "exact" as const, network, payTo, price }];
   const middleware = paymentMiddleware({ "GET /weather": { accepts } }, facilitator);
   await middleware.ready();
-  return middleware;
+  return { gate: middleware, close: facilitator.close };
 }

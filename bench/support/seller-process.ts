@@ -22,7 +22,7 @@ const options: SellerOptions = JSON.parse(process.env.SELLER ?? "");
 
 const app = express();
 app.disable("x-powered-by");
-const gate = await createGate();
+const { gate, close } = await createGate();
 if (gate !== undefined) app.use(gate);
 app.get("/weather", (_request, response) => {
   response.json({ forecast: "sun" });
@@ -40,19 +40,28 @@ process.on("message", () => {
   process.send?.({ memory, processorSeconds: (user + system) / 1e6 });
 });
 process.on("disconnect", () => process.exit());
+// In order: running requests are answered, then the relayers are given back.
+process.on("SIGTERM", () => {
+  server.close(() => void close().finally(() => process.exit()));
+  server.closeIdleConnections();
+});
 
 /** Each loads its own code only, as a real seller would. */
-async function createGate(): Promise<RequestHandler | undefined> {
+async function createGate(): Promise<{
+  gate?: RequestHandler;
+  close: () => Promise<void>;
+}> {
+  const close = async () => undefined;
   switch (options.kind) {
     case "bare":
-      return undefined;
+      return { close };
     case "ours": {
       const { createOurGate } = await import("./our-gate.ts");
       return createOurGate(options);
     }
     case "reference": {
       const { createReferenceGate } = await import("./reference-gate.ts");
-      return createReferenceGate(options);
+      return { gate: createReferenceGate(options), close };
     }
   }
 }

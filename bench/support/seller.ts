@@ -14,7 +14,10 @@ export interface Usage {
 export interface SellerProcess {
   port: number;
   usage(): Promise<Usage>;
+  /** Ends it at once. */
   stop(): Promise<void>;
+  /** Ends it in order: it answers what it has, and takes nothing more. */
+  retire(): Promise<void>;
 }
 
 /**
@@ -39,8 +42,14 @@ export async function startSellerProcess(
       return usage;
     },
     stop: async () => {
+      if (child.exitCode !== null) return;
       const exited = once(child, "exit");
       child.disconnect();
+      await exited;
+    },
+    retire: async () => {
+      const exited = once(child, "exit");
+      child.kill("SIGTERM");
       await exited;
     },
   };

@@ -10,7 +10,7 @@ import {
 import { toHex } from "viem";
 
 /** Price of one request in every scenario, in the token's smallest unit. */
-const price = 1000n;
+export const price = 1000n;
 
 /** The requirements of every scenario: one price of the devnet's token, paid to the seller. */
 export function requirementsOf(devnet: Devnet): PaymentRequirements {

@@ -19,6 +19,7 @@ import { postgresSeconds } from "../../support/postgres-time.ts";
 import { type SellerProcess, startSellerProcess } from "../../support/seller.ts";
 import { fundPayers, requirementsOf, signPayments } from "../../support/signed-payments.ts";
 import { untilAtRest } from "../../support/until-at-rest.ts";
+import { watchLocks } from "../../support/watch-locks.ts";
 
 const fleetSizes = [1, 2, 4];
 const payerCount = 40;
@@ -36,6 +37,8 @@ interface Cost {
   processorMs: number;
   postgresMs: number | undefined;
   statements: number;
+  /** Database transactions that wait for a lock of another one, at any moment. */
+  lockWaits: number;
   perSecond: number;
   /** Milliseconds until the answer. */
   p99: number;
@@ -103,6 +106,10 @@ function figuresOf(costs: readonly Cost[], load: "grows" | "stays"): Figure[] {
         ...(goal && { goal }),
       },
       {
+        scenario: `${name}: transactions that wait for a lock, on average`,
+        ours: { value: cost.lockWaits, unit: "transactions" },
+      },
+      {
         scenario: `${name}: payments, and p99`,
         ours: { value: cost.perSecond, unit: "/s", note: `p99 ${cost.p99.toFixed(0)} ms` },
         ratio: ratioTo(cost.perSecond / alone.perSecond),
@@ -147,7 +154,9 @@ async function measureFleet(options: Fleet): Promise<Cost> {
     await untilAtRest(devnet);
     times.length = 0;
     const before = await usedBy({ sellers, proxy, url: database.url });
+    const locks = watchLocks(database.url);
     const seconds = await timeConcurrently(headers, buyers, buy);
+    const lockWaits = await locks.end();
     const after = await usedBy({ sellers, proxy, url: database.url });
     const perPayment = (name: "processor" | "statements") =>
       (after[name] - before[name]) / payments;
@@ -160,6 +169,7 @@ async function measureFleet(options: Fleet): Promise<Cost> {
           ? undefined
           : (1000 * (after.postgres - before.postgres)) / payments,
       statements: perPayment("statements"),
+      lockWaits,
       perSecond: payments / seconds,
       p99: percentile(times, 0.99),
     };
