@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import {
   type Caip2,
   caip2Of,
@@ -26,6 +25,7 @@ import { isReservationHeld } from "./ledger/maintenance/processes.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";
+import { createProcessId } from "./ledger/process-id.ts";
 import {
   getPayments,
   listPayments,
@@ -196,7 +196,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   });
   const patienceMs = configuration.startTimeoutMs;
   const starting = startEngine({
-    processId: randomBytes(12).toString("hex"),
+    processId: createProcessId(),
     ledgerUrl: configuration.ledger,
     chains,
     checks: checkNetworks({ networks: chains, logger, clock, patienceMs }),

@@ -35,7 +35,9 @@ export function startMaintenance(options: {
         );
       }
       // Their tokens were taken away.
-      notifier.publish(queued.map((payment) => ({ ...payment, token: undefined })));
+      notifier.publish(
+        queued.map((payment) => ({ ...payment, token: undefined, owner: undefined })),
+      );
       await dropExpiredAnswers(ledger);
       if (keepPaymentsMs !== undefined) {
         const before = now() - keepPaymentsMs;

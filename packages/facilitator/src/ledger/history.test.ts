@@ -8,7 +8,7 @@ import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 import { readCodeAdmission } from "./payments/admit-code.ts";
 import { findPromised } from "./payments/committed-balance.ts";
 import { recordOutcomes } from "./payments/record-outcomes.ts";
-import { countQueued, findQueued } from "./queries/find-queued.ts";
+import { countQueued, findQueued, readQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import type { LedgerSchema } from "./schema.ts";
 
@@ -101,10 +101,15 @@ describe("a long history on postgres", () => {
     const id = await queue(ledger);
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
-      const queued = await findQueued({ db, dialect }, { network, lane: "shared", limit: 20 });
-      expect(queued.map(({ payment }) => payment.id)).toEqual([id]);
+      const queued = await findQueued({ db, dialect }, { network, limit: 20 });
+      expect(queued).toEqual([{ id, owner: ledger.processId }]);
     });
     expect(read).toBeLessThan(10);
+    const readById = await countRead(async (db) => {
+      const queued = await readQueued({ db, dialect }, { network, ids: [id] });
+      expect(queued.map(({ payment }) => payment.id)).toEqual([id]);
+    });
+    expect(readById).toBeLessThan(10);
     expect(
       await countRead((db) => countQueued({ db, dialect }, { network, upTo: 20 })),
     ).toBeLessThan(10);

@@ -7,7 +7,7 @@ import { releasePayment } from "../ledger/payments/release-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import { findHashes } from "../ledger/transactions/find-transactions.ts";
 import { schemeOf } from "../schemes/registry.ts";
-import { planQueued } from "./engine.ts";
+import { planQueued, planResumed } from "./engine.ts";
 import { hasOutcome } from "./outcome-notifier.ts";
 import { type StandingPayment, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";
@@ -64,10 +64,11 @@ export async function awaitOutcome(
   const network = isNew ? payment?.network : known.authorization.network;
   notifier.follow(known.id);
   const waiting = notifier.wait(known.id, { token, timeoutMs: timeoutMs(network, known) });
-  if (payment) {
-    const queued = isNew ? orderedPayment(known, payment) : undefined;
-    const settlement = settlements.get(payment.network);
-    if (settlement) planQueued(settlement, queued);
+  const settlement = payment && settlements.get(payment.network);
+  if (settlement && isNew) planQueued(settlement, orderedPayment(known, payment));
+  // Without a token another request holds it, and the process of that one settles it.
+  else if (settlement && token !== undefined && !isNew && known.state === "queued") {
+    planResumed(settlement, known.id);
   }
   const concluded = await waiting;
   metrics.settleSeconds(startedAt);

@@ -1,12 +1,19 @@
 import type { BlockEvent } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
+import { channelOf } from "../ledger/process-id.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
-import type { Lane } from "../ledger/queries/find-queued.ts";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
-import { createKnownQueue, type KnownQueue } from "./plan/known-queue.ts";
+import { canSettle, hasRoom, patienceOf } from "./fleet/ability.ts";
+import { createHandOver, type HandOver, queueChannel, readHandOver } from "./fleet/hand-over.ts";
+import {
+  leasesChannel,
+  type RelayerSharing,
+  startSharingRelayers,
+} from "./fleet/share-relayers.ts";
+import { createKnownQueues, type KnownQueues } from "./plan/known-queue.ts";
 import { planTransactions } from "./plan/planner.ts";
-import { startRelayer, stopRelayer } from "./relay/relayer.ts";
-import { isReady, type Relayer } from "./relay/relayer-context.ts";
+import { createRelayer, stopRelayer } from "./relay/relayer.ts";
+import type { Relayer } from "./relay/relayer-context.ts";
 import {
   type RelayerFunds,
   type RelayerFundsOptions,
@@ -29,13 +36,18 @@ export interface NetworkSettlement {
   readonly network: SettlementNetwork;
   readonly funds: RelayerFunds;
   readonly relayers: readonly Relayer[];
-  /** The queue as this process knows it. */
-  readonly queues: Readonly<Record<Lane, KnownQueue>>;
+  /** The payments that this process is to settle. */
+  readonly queues: KnownQueues;
+  readonly sharing: RelayerSharing;
+  readonly handOver: HandOver;
   /** Turns the queue into transactions. */
   readonly planning: SingleFlight;
   readonly watch: BlockWatch;
-  /** The next sweep, and whether one is due with the next plan. */
-  readonly sweep: { isDue: boolean; cancel: (() => void) | undefined };
+  /**
+   * The next sweep, and whether one is due with the next plan. After a takeover of a relayer it
+   * adopts also what processes without one have handed over to the former holder.
+   */
+  readonly sweep: { isDue: boolean; isTakeover: boolean; cancel: (() => void) | undefined };
   /** The plan at the last moment for the next block, infinitely far where none is scheduled. */
   readonly followUp: { at: number; cancel: (() => void) | undefined };
   /** Ends the subscriptions. */
@@ -43,9 +55,6 @@ export interface NetworkSettlement {
   isStopped: boolean;
 }
 
-/** Page size of a queue read, in transactions. This much is then known without another read. */
-const transactionsKnown = 4;
-const queueChannel = "coinslot_queue";
 const undoneChannel = "coinslot_undone";
 
 /** Starts to settle what is queued for a network, and to follow what was submitted before. */
@@ -55,9 +64,6 @@ export async function startNetworkSettlement(
   const settlement = createNetworkSettlement(options);
   const { context, network, relayers, subscriptions } = settlement;
   const { ledger } = context;
-  const isForUs = (payload: string | undefined) =>
-    // No payload: the connection was lost for a while, anything may have happened.
-    payload === undefined || payload === network.network;
   const known = network.watcher.latest();
   if (known) network.pace.saw(Number(known.number));
   subscriptions.push(
@@ -71,12 +77,11 @@ export async function startNetworkSettlement(
     ),
   );
   try {
-    const onQueue = (payload?: string) => isForUs(payload) && planAnew(settlement);
-    subscriptions.push(await ledger.listen(queueChannel, onQueue));
+    for (const [channel, handle] of handlersOf(settlement)) {
+      subscriptions.push(await ledger.listen(channel, handle));
+    }
     const onSighting = (sighting: Sighting) => learnSighting(settlement, sighting);
     subscriptions.push(await listenToSightings(ledger, network.network, onSighting));
-    const onUndone = (payload?: string) => isForUs(payload) && reconcileAll(settlement);
-    subscriptions.push(await ledger.listen(undoneChannel, onUndone));
   } catch (error) {
     await stopNetworkSettlement(settlement);
     throw error;
@@ -85,16 +90,58 @@ export async function startNetworkSettlement(
   return settlement;
 }
 
+/** The channels of a network's engine, with their handlers. */
+function handlersOf(
+  settlement: NetworkSettlement,
+): readonly (readonly [string, (payload?: string) => void])[] {
+  const { context, network, queues, planning, sharing } = settlement;
+  const ifForUs = (handle: () => void) => (payload: string | undefined) => {
+    // No payload: the connection was lost for a while, anything may have happened.
+    if (payload === undefined || payload === network.network) handle();
+  };
+  const own = channelOf(queueChannel, context.ledger.processId);
+  const handlers: [string, (payload?: string) => void][] = [
+    [queueChannel, ifForUs(() => planSweep(settlement))],
+    [
+      undoneChannel,
+      ifForUs(() => {
+        reconcileAll(settlement);
+        planSweep(settlement);
+      }),
+    ],
+    [leasesChannel, ifForUs(sharing.trigger)],
+  ];
+  if (own !== undefined) {
+    handlers.push([
+      own,
+      (payload) => {
+        const ids = payload === undefined ? [] : readHandOver(network.network, payload);
+        if (ids.length === 0) return;
+        queues.adopt(ids);
+        planning.trigger();
+      },
+    ]);
+  }
+  return handlers;
+}
+
 /**
- * Plans a payment that has been queued here. Without one, plans all that the queue may hold now.
+ * Plans a payment that has been queued here. Without a relayer that can pay, another process does.
  */
-export function planQueued(settlement: NetworkSettlement, queued?: OrderedPayment): void {
-  const { queues, planning, relayers } = settlement;
-  if (queued) queues[queued.payment.settlesAlone ? "alone" : "shared"].add(queued);
-  else invalidateQueues(settlement);
+export function planQueued(settlement: NetworkSettlement, queued: OrderedPayment): void {
+  const { queues, planning, handOver } = settlement;
+  const { id, settlesAlone } = queued.payment;
+  if (!canSettle(settlement) && handOver.offer([id])) return;
+  queues[settlesAlone ? "alone" : "shared"].add(queued);
   planning.trigger();
-  // Only where another process may have to do it.
-  if (relayers.some((relayer) => !isReady(relayer))) notifyOthers(settlement, queueChannel);
+}
+
+/** Plans a payment that was queued before: its request is taken up here, or was interrupted. */
+export function planResumed(settlement: NetworkSettlement, paymentId: string): void {
+  const { queues, planning, handOver } = settlement;
+  if (!canSettle(settlement) && handOver.offer([paymentId])) return;
+  queues.adopt([paymentId]);
+  planning.trigger();
 }
 
 /**
@@ -105,27 +152,27 @@ export async function whenReconciled({ relayers }: NetworkSettlement): Promise<v
   await Promise.all(relayers.map(({ settled }) => settled));
 }
 
-/** Ends in order: new plans, then running work, then the leases. */
+/**
+ * Ends in order: new plans, then running work, then the leases. The next holders of the relayers,
+ * and a settler for what is still queued, are notified.
+ */
 export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
   const { sweep, followUp, subscriptions, planning, watch, funds, relayers } = settlement;
+  const { sharing, handOver } = settlement;
   settlement.isStopped = true;
   sweep.cancel?.();
   followUp.cancel?.();
   await Promise.all(subscriptions.map((end) => end()));
   await planning.stop();
+  await sharing.stop();
   await Promise.all([watch.stop(), funds.stop(), ...relayers.map(stopRelayer)]);
+  passOn(settlement);
+  await Promise.all([sharing.notify(), handOver.idle()]);
 }
 
 function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSettlement {
   const { context, network, signers } = options;
   const { ledger, logger, clock, metrics, emit } = context;
-  const queueOf = (lane: Lane) =>
-    createKnownQueue({
-      ledger,
-      network: network.network,
-      lane,
-      maxKnown: transactionsKnown * network.limits.maxPayments,
-    });
   const funds = watchRelayerFunds({
     ...options.funds,
     network: network.network,
@@ -140,33 +187,50 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     onRead: (balances) => shareSighting(context, network.network, { balances }),
   });
   const planning = createSingleFlight(() => plan(settlement));
+  const relayers = signers.map((signer) =>
+    createRelayer({
+      context,
+      network,
+      signer,
+      onRequeued(paymentIds) {
+        settlement.queues.adopt(paymentIds);
+        planning.trigger();
+      },
+      onReconciled() {
+        settlement.sweep.isDue = true;
+        settlement.sweep.isTakeover = true;
+        planning.trigger();
+      },
+      onCapacity: planning.trigger,
+      onInsufficientFunds: funds.readNow,
+      onReleased() {
+        passOn(settlement);
+        settlement.sharing.trigger();
+      },
+      onGivenBack: () => void settlement.sharing.notify(),
+    }),
+  );
+  const sharing = startSharingRelayers({ context, network: network.network, relayers });
   const settlement: NetworkSettlement = {
     context,
     network,
     funds,
     planning,
-    queues: { shared: queueOf("shared"), alone: queueOf("alone") },
-    relayers: signers.map((signer) =>
-      startRelayer({
-        context,
-        network,
-        signer,
-        onQueueChanged: () => invalidateQueues(settlement),
-        onCapacity: planning.trigger,
-        onInsufficientFunds: funds.readNow,
-      }),
-    ),
+    relayers,
+    sharing,
+    handOver: createHandOver({ context, network: network.network, sharing }),
+    queues: createKnownQueues({ ledger, network: network.network }),
     watch: startBlockWatch({
       context,
       network,
       onReorg() {
         reconcileAll(settlement);
-        planAnew(settlement);
+        planSweep(settlement);
         notifyOthers(settlement, undoneChannel);
       },
       onLook: () => shareLook(settlement),
     }),
-    sweep: { isDue: false, cancel: undefined },
+    sweep: { isDue: false, isTakeover: false, cancel: undefined },
     followUp: { at: Number.POSITIVE_INFINITY, cancel: undefined },
     subscriptions: [],
     isStopped: false,
@@ -202,6 +266,11 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   sweep.isDue = false;
   try {
     await funds.whenRead;
+    if ((isSweep || queues.hasDropped()) && hasRoom(settlement)) {
+      const patienceWith = patienceOf(settlement);
+      sweep.isTakeover = false;
+      await queues.sweep(patienceWith);
+    }
     const relayers = findPayingRelayers(settlement);
     const again = await planTransactions({ context, network, queues, relayers, funds, isSweep });
     if (again !== undefined) scheduleFollowUp(settlement, again);
@@ -230,8 +299,8 @@ function findPayingRelayers({ relayers, funds }: NetworkSettlement): readonly Re
 function scheduleSweep(settlement: NetworkSettlement): void {
   const { context, sweep, watch, relayers } = settlement;
   sweep.cancel = context.clock.setTimer(() => {
-    sweep.isDue = true;
-    planAnew(settlement);
+    passOn(settlement);
+    planSweep(settlement);
     watch.followChain();
     for (const { sweeping } of relayers) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
@@ -251,10 +320,18 @@ function scheduleFollowUp(settlement: NetworkSettlement, at: number): void {
   }, delayMs);
 }
 
-/** The known queue may be wrong. */
-function planAnew(settlement: NetworkSettlement): void {
-  invalidateQueues(settlement);
-  settlement.planning.trigger();
+/** Plans, after a sweep for payments that no process settles. */
+function planSweep({ sweep, planning }: NetworkSettlement): void {
+  sweep.isDue = true;
+  planning.trigger();
+}
+
+/** Hands over all that waits here, where this process cannot settle it and another one can. */
+function passOn(settlement: NetworkSettlement): void {
+  const { queues, handOver } = settlement;
+  if (canSettle(settlement)) return;
+  const ids = queues.ids();
+  if (ids.length > 0 && handOver.offer(ids)) queues.clear();
 }
 
 function invalidateQueues({ queues }: NetworkSettlement): void {

@@ -3,6 +3,7 @@ import { createSingleFlight } from "@coinslot/concurrency";
 import type { Hex } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { ConcludedPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";
+import { channelOf } from "../ledger/process-id.ts";
 import { getConcluded } from "../ledger/queries/list-payments.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
@@ -43,8 +44,8 @@ export interface OutcomeNotifier {
 }
 
 const channel = "coinslot_outcomes";
-/** Ids in one message: PostgreSQL takes 8,000 bytes. */
-const idsPerMessage = 200;
+/** Ids in one message: PostgreSQL takes 8,000 bytes, an id has 44. */
+const idsPerMessage = 150;
 
 /** A caller that waits for the outcome of a payment. */
 interface Waiter {
@@ -76,7 +77,7 @@ export async function createOutcomeNotifier(
   const reading = createSingleFlight(() => readChanged(notifier));
   let cancelPoll: (() => void) | undefined;
 
-  const stopListening = await ledger.listen(channel, (payload) => {
+  const stopListening = await listenTo(ledger, (payload) => {
     // Without a payload the connection was lost for a while: anything may have happened.
     const ids = payload === undefined ? [...waiters.keys(), ...followed] : payload.split(",");
     markChanged(ids.filter((id) => waiters.has(id) || followed.has(id)));
@@ -103,13 +104,14 @@ export async function createOutcomeNotifier(
     },
     publish(payments) {
       for (const payment of payments) conclude(notifier, payment, { isOwn: true });
-      const paymentIds = payments.map(({ id }) => id);
-      for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
-        const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
-        // Hints only: a process that misses one polls the ledger.
-        ledger.notify(channel, ids).catch((error: unknown) => {
-          logger.warn({ err: error }, "other processes could not be notified of outcomes");
-        });
+      for (const [channel, paymentIds] of idsByChannel(ledger.processId, payments)) {
+        for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
+          const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
+          // Hints only: a process that misses one polls the ledger.
+          ledger.notify(channel, ids).catch((error: unknown) => {
+            logger.warn({ err: error }, "other processes could not be notified of outcomes");
+          });
+        }
       }
     },
     started(payments, transactionHash) {
@@ -126,6 +128,42 @@ export async function createOutcomeNotifier(
       await stopListening();
     },
   };
+}
+
+/** Listens to the channel of all processes, and to that of this one. */
+async function listenTo(
+  ledger: LedgerContext,
+  handle: (payload: string | undefined) => void,
+): Promise<() => Promise<void>> {
+  const own = channelOf(channel, ledger.processId);
+  const end = await ledger.listen(channel, handle);
+  if (own === undefined) return end;
+  try {
+    const endOwn = await ledger.listen(own, handle);
+    return async () => void (await Promise.all([end(), endOwn()]));
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+/**
+ * The payments for each channel. The process whose request holds a payment is notified, and no
+ * process of its own payments. All are where no request holds it, or one of an older release does.
+ */
+function idsByChannel(
+  processId: string,
+  payments: readonly ConcludedPayment[],
+): ReadonlyMap<string, string[]> {
+  const byChannel = new Map<string, string[]>();
+  for (const { id, owner } of payments) {
+    if (owner === processId) continue;
+    const name = (owner && channelOf(channel, owner)) ?? channel;
+    const ids = byChannel.get(name);
+    if (ids) ids.push(id);
+    else byChannel.set(name, [id]);
+  }
+  return byChannel;
 }
 
 function waitFor(

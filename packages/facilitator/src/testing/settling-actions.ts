@@ -1,6 +1,7 @@
-import { multicall3, testUsdt0 } from "@coinslot/devnet";
+import { devSeedPhrase, multicall3, testUsdt0 } from "@coinslot/devnet";
 import { type AuthorizationId, type Hex, type Reservation, toLowerHex } from "@coinslot/protocol";
 import { encodeFunctionData, type LocalAccount } from "viem";
+import { mnemonicToAccount } from "viem/accounts";
 import { afterEach, expect } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import type { SettlementEvent } from "../settle/settlement-event.ts";
@@ -157,4 +158,10 @@ export function listen(facilitator: CoinslotFacilitator): SettlementEvent["type"
   const events: SettlementEvent["type"][] = [];
   facilitator.onEvent(({ type }) => events.push(type));
   return events;
+}
+
+/** Address of the development seed phrase's relayer, and of those behind it, as leases name it. */
+export function devRelayer(index: number): string {
+  const { address } = mnemonicToAccount(devSeedPhrase, { addressIndex: 1 + index });
+  return toLowerHex(address);
 }

@@ -50,7 +50,7 @@ async function enqueuePayments(
   transaction: Transaction<LedgerSchema>,
   requests: readonly EnqueueRequest[],
 ): Promise<EnqueueResult[]> {
-  const { dialect, keepAnswersMs, quotas } = ledger;
+  const { dialect, keepAnswersMs, quotas, processId } = ledger;
   const now = ledger.now();
   const tokens = requests.map(({ token }) => token);
   const withoutRun = requests.flatMap(({ token, hasRun = true }) => (hasRun ? [] : token));
@@ -58,6 +58,8 @@ async function enqueuePayments(
     .updateTable("payments")
     .set((set) => ({
       state: "queued",
+      // A reservation of another process, where a gate reserves and settles at two of them.
+      owner: processId,
       queued_at: now,
       runs:
         withoutRun.length === 0

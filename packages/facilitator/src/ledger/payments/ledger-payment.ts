@@ -54,6 +54,8 @@ export type PaymentStanding = Pick<
 export interface ConcludedPayment extends PaymentStanding {
   /** The reservation that the state belongs to; `undefined` once that has given its token up. */
   token: string | undefined;
+  /** The process of the request that holds that token. */
+  owner: string | undefined;
 }
 
 const standingColumns = [
@@ -77,7 +79,7 @@ const standingColumns = [
  * The columns of a `ConcludedPayment`: half of them all, and reading them is much of an outcome's
  * cost.
  */
-export const concludedColumns = [...standingColumns, "token"] as const;
+export const concludedColumns = [...standingColumns, "token", "owner"] as const;
 
 type StandingRow = Pick<Selectable<PaymentsTable>, (typeof standingColumns)[number]>;
 
@@ -97,7 +99,12 @@ export function toAuthorizationId(
 
 /** Reads a row of `concludedColumns`. */
 export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): ConcludedPayment {
-  return { ...toStanding(row, dialect), token: row.token ?? undefined };
+  const { token, owner } = row;
+  return {
+    ...toStanding(row, dialect),
+    token: token ?? undefined,
+    owner: owner ?? undefined,
+  };
 }
 
 function toStanding(row: StandingRow, dialect: Dialect): PaymentStanding {

@@ -8,28 +8,49 @@ import { findOrders, type OrderedPayment } from "./find-orders.ts";
  */
 export type Lane = "shared" | "alone";
 
-/** The oldest queued payments of one lane of a network. */
-export async function findQueued(
-  ledger: LedgerReads,
-  { network, lane, limit }: { network: Network; lane: Lane; limit: number },
-): Promise<OrderedPayment[]> {
-  return findOrders(ledger, (query) =>
-    query
+/** A queued payment, and the process whose request holds it. */
+export interface QueuedName {
+  id: string;
+  /** `null`: its request has given it up, and the payment is to be settled all the same. */
+  owner: string | null;
+}
+
+/** The oldest queued payments of a network, by name: much less than to read them. */
+export function findQueued(
+  { db }: LedgerReads,
+  { network, limit }: { network: Network; limit: number },
+): Promise<QueuedName[]> {
+  return (
+    db
+      .selectFrom("payments")
+      .select(["id", "owner"])
       .where("network", "=", network)
       .where("state", "=", is("queued"))
-      .where("is_alone", "=", aloneColumn(lane))
+      // Only the index of queued payments has this order.
       .orderBy("created_at")
-      .limit(limit),
+      .limit(limit)
+      .execute()
   );
 }
 
-/**
- * Number of queued payments of a lane, or of a network, counted up to a bound. That is cheaper than
- * to read them.
- */
+/** Those of these payments that are still queued, in the order of their creation. */
+export async function readQueued(
+  ledger: LedgerReads,
+  { network, ids }: { network: Network; ids: readonly string[] },
+): Promise<OrderedPayment[]> {
+  if (ids.length === 0) return [];
+  return findOrders(ledger, (query) =>
+    query
+      .where("id", "in", ledger.dialect.among(ids))
+      .where("network", "=", network)
+      .where("state", "=", is("queued")),
+  );
+}
+
+/** Number of queued payments of a network, counted up to a bound: cheaper than to read them. */
 export async function countQueued(
   { db }: LedgerReads,
-  { network, lane, upTo }: { network: Network; lane?: Lane | undefined; upTo: number },
+  { network, upTo }: { network: Network; upTo: number },
 ): Promise<number> {
   const row = await db
     .selectFrom(
@@ -38,7 +59,6 @@ export async function countQueued(
         .select("created_at")
         .where("network", "=", network)
         .where("state", "=", is("queued"))
-        .$if(lane !== undefined, (query) => query.where("is_alone", "=", aloneColumn(lane)))
         // In any order, PostgreSQL goes through the whole table if it expects to find enough of
         // them soon.
         .orderBy("created_at")
@@ -48,8 +68,4 @@ export async function countQueued(
     .select((select) => select.fn.countAll().as("count"))
     .executeTakeFirst();
   return Number(row?.count ?? 0);
-}
-
-function aloneColumn(lane: Lane | undefined): 0 | 1 {
-  return lane === "alone" ? 1 : 0;
 }

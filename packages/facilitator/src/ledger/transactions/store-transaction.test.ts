@@ -13,7 +13,7 @@ import {
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import { releaseAbandoned } from "../maintenance/processes.ts";
-import { findQueued } from "../queries/find-queued.ts";
+import { readQueued } from "../queries/find-queued.ts";
 import { getPayments } from "../queries/list-payments.ts";
 import { findHashes, findHighestNonce, findOpenTransactions } from "./find-transactions.ts";
 import { storeReplacement, storeTransaction } from "./store-transaction.ts";
@@ -43,7 +43,7 @@ describe.each(engines)("storing a transaction on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();
     const paymentId = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
-    const read = await findQueued(one, { network, lane: "shared", limit: 10 });
+    const read = await readQueued(one, { network, ids: [paymentId] });
     await silence("one");
     await releaseAbandoned(two);
     expect(await queue(two, { id, fingerprint: "GET /a for 1", value: 1n })).toBe(paymentId);

@@ -5,7 +5,7 @@ import { enqueuePayment } from "../../ledger/payments/enqueue-payments.ts";
 import { reservePayment } from "../../ledger/payments/reserve-payments.ts";
 import type { ReserveWish } from "../../ledger/payments/reserve-request.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
-import { findQueued } from "../../ledger/queries/find-queued.ts";
+import { readQueued } from "../../ledger/queries/find-queued.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { afterReads } from "../../testing/after-reads.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
@@ -19,29 +19,29 @@ import {
   transaction,
   wish,
 } from "../../testing/ledger-payments.ts";
-import { createKnownQueue, type KnownQueue } from "./known-queue.ts";
+import { createKnownQueues, type KnownQueue, type KnownQueues } from "./known-queue.ts";
 
 const { join, silence, wait } = ledgerForEachTest("sqlite");
 let ledger: LedgerContext;
 let reads: number;
 /** Holds up, or breaks, the reading of the queue. */
 let beforeRead: () => Promise<void>;
+let queues: KnownQueues;
 let queue: KnownQueue;
 
 beforeEach(async () => {
   ledger = await join("one");
   reads = 0;
   beforeRead = async () => undefined;
-  queue = createKnownQueue({
+  queues = createKnownQueues({
     network,
-    lane: "shared",
-    maxKnown: 256,
-    ledger: afterReads(ledger, async ([first]) => {
-      if (first && "count" in first) return;
+    maxHeld: 8,
+    ledger: afterReads(ledger, async () => {
       reads += 1;
       await beforeRead();
     }),
   });
+  queue = queues.shared;
 });
 
 /** Queues a payment, and returns the known queue's content. */
@@ -79,106 +79,148 @@ async function first(limit = 64): Promise<string[]> {
   return idsOf(await queue.first(limit));
 }
 
-describe("the known queue of a process", () => {
-  it("starts with the ledger's content", async () => {
-    const id = await queueElsewhere(ledger);
-    expect(await queue.count(64)).toBe(1);
-    expect(await first()).toEqual([id]);
-  });
+/** Sweeps beside these other processes that settle their own payments. */
+async function sweep(...settlers: string[]): Promise<void> {
+  await queues.sweep((processId) => (settlers.includes(processId) ? 2 : 0));
+}
 
-  it("equals the ledger's for this process's payments, without reading them again", async () => {
-    const ids = [await queueHere()];
+/** Settles a payment as another process does. */
+async function carry(id: string, nonce = 0): Promise<void> {
+  const lease = await takeLease(ledger);
+  const fingerprint = "GET /a";
+  const record = { ...transaction(nonce, []), payments: [{ id, fingerprint }] };
+  expect(await storeTransaction(ledger, lease, record)).toBe("stored");
+  await ledger.leases.release(lease);
+}
+
+describe("the known queue of a process", () => {
+  it("holds the payments of this process as the ledger has them, and reads none of them", async () => {
+    const ids: string[] = [];
+    for (let count = 0; count < 5; count += 1) ids.push(await queueHere());
+    await queueElsewhere(await join("two"));
     expect(await first()).toEqual(ids);
-    for (let count = 0; count < 9; count += 1) ids.push(await queueHere());
-    expect(await first()).toEqual(ids);
-    expect(await queue.count(64)).toBe(10);
-    expect(await queue.count(5)).toBe(5);
     expect(await first(4)).toEqual(ids.slice(0, 4));
-    expect(reads).toBe(1);
-    const [known, stored] = [
-      await queue.first(64),
-      await findQueued(ledger, { network, lane: "shared", limit: 64 }),
-    ];
+    expect([queue.count(64), queue.count(3), reads]).toEqual([5, 3, 0]);
+    const [known, stored] = [await queue.first(64), await readQueued(ledger, { network, ids })];
     expect(known.map(({ payment, order }) => ({ ...payment, order }))).toMatchObject(
       stored.map(({ payment, order }) => {
         const { authorization, value, validBefore, fingerprint, unusedAtBlock, attempts } = payment;
         const { id, settlesAlone, transactionId, inclusion } = payment;
-        const facts = {
-          id,
-          authorization,
-          value,
-          validBefore,
-          fingerprint,
-          unusedAtBlock,
-          attempts,
-        };
-        return { ...facts, settlesAlone, transactionId, inclusion, order };
+        const facts = { id, authorization, value, validBefore, fingerprint, unusedAtBlock };
+        return { ...facts, attempts, settlesAlone, transactionId, inclusion, order };
       }),
     );
   });
 
   it("drops the payments that a transaction carries", async () => {
-    await first();
     const [a, b] = [await queueHere(), await queueHere()];
-    const [carried] = await queue.first(1);
-    if (carried === undefined) throw new Error("It knows of none");
-    const record = { ...transaction(0, []), payments: [carried.payment] };
-    expect(await storeTransaction(ledger, await takeLease(ledger), record)).toBe("stored");
-    queue.remove([carried]);
-    expect(carried.payment.id).toBe(a);
+    queue.remove([a]);
     expect(await first()).toEqual([b]);
-    expect(await queue.count(64)).toBe(1);
+    expect([queue.count(64), reads]).toEqual([1, 0]);
+  });
+
+  it("reads adopted payments once, each into its lane, in the order of their creation", async () => {
+    const two = await join("two");
+    const a = await queueElsewhere(two);
+    wait(1);
+    const alone = await queueElsewhere(two, { gasAtRisk: 1_000n });
+    wait(1);
+    const b = await queueElsewhere(two);
+    const own = await queueHere();
+    queues.adopt([b, alone, a]);
+    expect(await first()).toEqual([a, b, own]);
+    expect(idsOf(await queues.alone.first(64))).toEqual([alone]);
     expect(reads).toBe(1);
   });
 
-  it("reads other processes' payments exactly when it is invalidated", async () => {
-    const here = await queueHere();
-    await first();
-    const elsewhere = await queueElsewhere(ledger);
-    expect(await first()).toEqual([here]);
-    queue.invalidate();
-    expect(await queue.count(64)).toBe(2);
-    expect(await first()).toEqual([here, elsewhere]);
-  });
-
-  it("takes the head of a long queue in one reading, and loses none behind it", async () => {
-    const ids: string[] = [];
-    for (let count = 0; count < 300; count += 1) ids.push(await queueHere());
-    const taken: string[] = [];
-    const lease = await takeLease(ledger);
-    for (let nonce = 0; taken.length < 301; nonce += 1) {
-      const batch = await queue.first(50);
-      expect(await queue.count(50)).toBe(Math.min(50, 301 - taken.length));
-      const payments = batch.map(({ payment }) => payment);
-      const record = { ...transaction(nonce, []), id: `of nonce ${nonce}`, payments };
-      expect(await storeTransaction(ledger, lease, record)).toBe("stored");
-      queue.remove(batch);
-      taken.push(...idsOf(batch));
-      if (nonce === 0) ids.push(await queueHere());
-    }
-    expect(taken).toEqual(ids);
+  it("forgets an adopted payment that is not queued any more", async () => {
+    const id = await queueElsewhere(await join("two"));
+    await carry(id);
+    queues.adopt([id, "an unknown id"]);
+    expect(queue.count(64)).toBe(2);
     expect(await first()).toEqual([]);
-    expect(reads).toBeLessThanOrEqual(3);
+    expect(queue.count(64)).toBe(0);
   });
 
-  it("is bounded, and finds the others in the ledger", async () => {
-    await first();
-    const ids: string[] = [];
-    for (let count = 0; count < 260; count += 1) ids.push(await queueHere());
-    expect(await first(256)).toEqual(ids.slice(0, 256));
+  it("reads payments of a lost race again, and those alone", async () => {
+    const [lost, kept] = [await queueHere(), await queueHere()];
+    const [doubted] = await queue.first(1);
+    await carry(lost);
+    queue.doubt(doubted ? [doubted] : []);
+    expect(await first()).toEqual([kept]);
     expect(reads).toBe(1);
-    expect(await first(300)).toEqual(ids);
   });
 
-  it("keeps payments that are queued during a reading", async () => {
-    let queued = "";
+  it("reads all payments again once it is invalidated", async () => {
+    const [carried, kept] = [await queueHere(), await queueHere()];
+    await carry(carried);
+    queue.invalidate();
+    expect(await first()).toEqual([kept]);
+  });
+
+  it("leaves the payments of a settling process to it as long as the patience lasts", async () => {
+    const id = await queueElsewhere(await join("two"));
+    await sweep("two");
+    await sweep("two");
+    expect(await first()).toEqual([]);
+    await sweep("two");
+    expect(await first()).toEqual([id]);
+  });
+
+  it("adopts with the first sweep what no living process is to settle", async () => {
+    const ofDead = await queueElsewhere(await join("two"));
+    wait(1);
+    const unheld = await queueElsewhere(await join("three"));
+    await ledger.write((tx) =>
+      tx
+        .updateTable("payments")
+        .set({ token: null, owner: null })
+        .where("id", "=", unheld)
+        .execute(),
+    );
+    wait(1);
+    const ownButDropped = await queueElsewhere(ledger);
+    await queueElsewhere(await join("four"));
+    await sweep("three", "four");
+    expect(await first()).toEqual([ofDead, unheld, ownButDropped]);
+  });
+
+  it("drops with a sweep what another process has settled, and nothing that is queued meanwhile", async () => {
+    const [settled, kept] = [await queueHere(), await queueHere()];
+    await carry(settled);
+    let late = "";
     beforeRead = async () => {
       beforeRead = async () => undefined;
-      queued = await queueHere();
+      late = await queueHere();
     };
-    expect(await first()).toEqual([]);
-    expect(await first()).toEqual([queued]);
-    expect(reads).toBe(1);
+    await sweep();
+    expect(await first()).toEqual([kept, late]);
+  });
+
+  it("is bounded, and finds the others in the ledger once there is room", async () => {
+    const ids: string[] = [];
+    for (let count = 0; count < 10; count += 1) ids.push(await queueHere());
+    expect(await first()).toEqual(ids.slice(0, 8));
+    expect(queues.hasDropped()).toBe(false);
+    for (const [index, id] of ids.slice(0, 5).entries()) await carry(id, index);
+    queue.remove(ids.slice(0, 5));
+    expect(queues.hasDropped()).toBe(true);
+    await sweep();
+    expect(await first()).toEqual(ids.slice(5));
+    expect(queues.hasDropped()).toBe(false);
+  });
+
+  it("reads a payment again that is adopted during a reading", async () => {
+    const two = await join("two");
+    const a = await queueElsewhere(two);
+    let b = "";
+    beforeRead = async () => {
+      beforeRead = async () => undefined;
+      b = await queueElsewhere(two);
+      queues.adopt([b]);
+    };
+    queues.adopt([a]);
+    expect((await first()).sort()).toEqual([a, b].sort());
   });
 
   it("prefers the row it has read to a late notice of the row's earlier authorization", async () => {
@@ -190,28 +232,19 @@ describe("the known queue of a process", () => {
     await releaseAbandoned(two);
     await queueElsewhere(two, { id, fingerprint: "GET /a for 1", value: 1n });
     beforeRead = async () => queue.add(late);
+    queues.adopt([late.payment.id]);
     for (const [queued] of [await queue.first(64), await queue.first(64)])
       expect(queued?.payment).toMatchObject({ value: 1n, fingerprint: "GET /a for 1" });
   });
 
-  it("reads once more when it is invalidated during a reading", async () => {
-    let queued = "";
-    beforeRead = async () => {
-      beforeRead = async () => undefined;
-      queued = await queueElsewhere(ledger);
-      queue.invalidate();
-    };
-    expect(await first()).toEqual([]);
-    expect(await first()).toEqual([queued]);
-  });
-
-  it("is empty after a failed reading", async () => {
-    const here = await queueHere();
+  it("keeps adopted payments whose reading failed", async () => {
+    const id = await queueElsewhere(await join("two"));
+    queues.adopt([id]);
     beforeRead = async () => {
       beforeRead = async () => undefined;
       throw new Error("the disk is full");
     };
     await expect(first()).rejects.toThrow("the disk is full");
-    expect(await first()).toEqual([here]);
+    expect(await first()).toEqual([id]);
   });
 });

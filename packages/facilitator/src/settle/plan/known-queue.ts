@@ -1,102 +1,191 @@
 import type { Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../../ledger/ledger-context.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
-import { countQueued, findQueued, type Lane } from "../../ledger/queries/find-queued.ts";
+import {
+  findQueued,
+  type Lane,
+  type QueuedName,
+  readQueued,
+} from "../../ledger/queries/find-queued.ts";
 
 /**
- * One lane of a network's queue as one process knows it: the first payments of the ledger's queue,
- * or all of it. The ledger is right. It decides whether a payment is still queued when a
- * transaction is stored for it. A payment that this process has queued itself need not be read from
- * there again: that would be a tenth of its work under load.
+ * One lane of the payments that this process is to settle: those that it has queued itself, those
+ * that another process has handed over, and those that were left in the ledger's queue. The ledger
+ * is right. It decides whether a payment is still queued when a transaction is stored for it.
  *
  * ```text
- *             read: that was all
- *   unknown ──────────────────────► complete ◄─┐ add: queued here
- *    ▲   └────────────► beginning      │  │    │ remove: a transaction carries it
- *    │  read: there is    │   ▲        │  └────┘
- *    │  more behind it    │   └────────┘ add: too many to hold
- *    └────────────────────┴── doubt, or too little is left of a beginning
+ *              adopt, sweep                    read: still queued
+ *   (the ledger's) ─────────────► unread ────────────────────────► known ◄── add: queued here
+ *         ▲                         │ ▲                             │ │
+ *         │    read: not queued     │ └──── doubt: a lost race ─────┘ │
+ *         └─────────────────────────┴──── remove: carried, or ended ──┘
  * ```
  */
 export interface KnownQueue {
-  /**
-   * Adds a payment that this process has queued. Where only a beginning is known, it stands behind
-   * that, and is not held here.
-   */
+  /** Adds a payment that this process has queued. */
   add(queued: OrderedPayment): void;
-  /** Removes payments that a transaction carries. */
-  remove(payments: readonly OrderedPayment[]): void;
-  /**
-   * Invalidates the queue: the ledger may hold others, or may not hold these. It is read before the
-   * next answer.
-   */
+  /** Removes payments that a transaction carries, or that have ended. */
+  remove(ids: readonly string[]): void;
+  /** Reads these again before the next answer: they may not be queued any more. */
+  doubt(payments: readonly OrderedPayment[]): void;
+  /** Reads all again before the next answer. */
   invalidate(): void;
-  /** Number of queued payments, counted up to a bound. */
-  count(upTo: number): Promise<number>;
-  /** The first payments: the ledger's in the order of their creation, then those added since. */
+  /** Number of payments, counted up to a bound. */
+  count(upTo: number): number;
+  /** The first payments, in the order in which they were added or created. */
   first(limit: number): Promise<OrderedPayment[]>;
 }
 
-/**
- * Creates a queue of which nothing is known yet. Its `first` must not run concurrently with itself.
- *
- * @param maxKnown enough for several transactions. Payments behind these are read when these do not
- * fill the next one.
- */
-export function createKnownQueue(options: {
-  ledger: LedgerReads;
+/** Both lanes of a network. */
+export interface KnownQueues extends Readonly<Record<Lane, KnownQueue>> {
+  /** Adds queued payments of the ledger by their ids. They are read before the next answer. */
+  adopt(ids: readonly string[]): void;
+  /**
+   * Reads the names of the queued payments, and adopts those that are left there: the process that
+   * holds one has not settled it for as many sweeps as the patience with it lasts.
+   *
+   * @param patienceWith number of sweeps that leave a payment to another process
+   */
+  sweep(patienceWith: (processId: string) => number): Promise<void>;
+  /** True if a payment was queued here and not held: a sweep finds it. */
+  hasDropped(): boolean;
+  /** Ids of all payments in both lanes. */
+  ids(): string[];
+  /** Forgets all payments: another process settles them. */
+  clear(): void;
+}
+
+/** Payments read by one statement. */
+const maxRead = 500;
+/** Oldest payments whose names a sweep reads. */
+const maxSwept = 512;
+
+interface Queues {
+  ledger: LedgerReads & { readonly processId: string };
   network: Network;
-  lane: Lane;
-  maxKnown: number;
-}): KnownQueue {
-  const { ledger, network, lane, maxKnown } = options;
-  let known = new Map<string, OrderedPayment>();
-  let isComplete = false;
+  lanes: Readonly<Record<Lane, Map<string, OrderedPayment>>>;
+  unread: Set<string>;
+  /** Number of consecutive sweeps that have found each queued payment. */
+  swept: ReadonlyMap<string, number>;
+  hasDropped: boolean;
+  maxHeld: number;
+}
 
-  function invalidate(): void {
-    known = new Map();
-    isComplete = false;
-  }
-
-  async function read(limit: number): Promise<OrderedPayment[]> {
-    // A payment added from here on may be missing in the result of the read.
-    const added = new Map<string, OrderedPayment>();
-    known = added;
-    isComplete = true;
-    let queued: OrderedPayment[];
-    try {
-      queued = await findQueued(ledger, { network, lane, limit });
-    } catch (error) {
-      invalidate();
-      throw error;
-    }
-    // Invalidated meanwhile, so the result was true only for a moment.
-    if (known !== added) return queued;
-    known = new Map(queued.map((each) => [each.payment.id, each]));
-    isComplete = queued.length < limit;
-    // Behind the result of the read, or in it, and never in its place: the result is the front of
-    // the queue now.
-    if (isComplete) for (const [id, each] of added) if (!known.has(id)) known.set(id, each);
-    return queued;
-  }
+/**
+ * Creates empty queues. `first` and `sweep` must not run concurrently with one another.
+ *
+ * @param options `maxHeld`: payments held in memory, default 4,096. Sweeps find those beyond
+ */
+export function createKnownQueues(options: {
+  ledger: LedgerReads & { readonly processId: string };
+  network: Network;
+  maxHeld?: number;
+}): KnownQueues {
+  const { ledger, network, maxHeld = 4_096 } = options;
+  const queues: Queues = {
+    ledger,
+    network,
+    maxHeld,
+    lanes: { shared: new Map(), alone: new Map() },
+    unread: new Set(),
+    swept: new Map(),
+    hasDropped: false,
+  };
+  const { lanes, unread } = queues;
 
   return {
-    add(queued) {
-      if (isComplete && known.size >= maxKnown) isComplete = false;
-      if (isComplete) known.set(queued.payment.id, queued);
+    shared: createLane(queues, "shared"),
+    alone: createLane(queues, "alone"),
+    adopt(ids) {
+      for (const id of ids) unread.add(id);
     },
-    remove(payments) {
-      for (const { payment } of payments) known.delete(payment.id);
-    },
-    invalidate,
-    async count(upTo) {
-      if (isComplete || known.size >= upTo) return Math.min(known.size, upTo);
-      return countQueued(ledger, { network, lane, upTo });
-    },
-    async first(limit) {
-      const isEnough = isComplete || known.size >= limit;
-      const queued = isEnough ? [...known.values()] : await read(Math.max(limit, maxKnown));
-      return queued.slice(0, limit);
+    sweep: (patienceWith) => sweep(queues, patienceWith),
+    hasDropped: () => queues.hasDropped && sizeOf(queues) < maxHeld / 2,
+    ids: () => [...lanes.shared.keys(), ...lanes.alone.keys(), ...unread],
+    clear() {
+      lanes.shared.clear();
+      lanes.alone.clear();
+      unread.clear();
     },
   };
+}
+
+function createLane(queues: Queues, lane: Lane): KnownQueue {
+  const { lanes, unread } = queues;
+  const known = lanes[lane];
+  return {
+    add(queued) {
+      if (sizeOf(queues) < queues.maxHeld) known.set(queued.payment.id, queued);
+      else queues.hasDropped = true;
+    },
+    remove(ids) {
+      for (const id of ids) known.delete(id);
+    },
+    doubt(payments) {
+      for (const { payment } of payments) if (known.delete(payment.id)) unread.add(payment.id);
+    },
+    invalidate() {
+      for (const id of known.keys()) unread.add(id);
+      known.clear();
+    },
+    // Of which lane an unread one is, only its row says.
+    count: (upTo) => Math.min(known.size + unread.size, upTo),
+    async first(limit) {
+      if (unread.size > 0) await readUnread(queues);
+      const first: OrderedPayment[] = [];
+      for (const queued of known.values()) {
+        if (first.length >= limit) break;
+        first.push(queued);
+      }
+      return first;
+    },
+  };
+}
+
+function sizeOf({ lanes, unread }: Queues): number {
+  return lanes.shared.size + lanes.alone.size + unread.size;
+}
+
+async function readUnread({ ledger, network, lanes, unread }: Queues): Promise<void> {
+  while (unread.size > 0) {
+    const ids = [...unread].slice(0, maxRead);
+    // One that is adopted during the read is read again.
+    for (const id of ids) unread.delete(id);
+    try {
+      for (const queued of await readQueued(ledger, { network, ids })) {
+        lanes[queued.payment.settlesAlone ? "alone" : "shared"].set(queued.payment.id, queued);
+      }
+    } catch (error) {
+      for (const id of ids) unread.add(id);
+      throw error;
+    }
+  }
+  // Older ones were left by others, or have lost a race: they go first.
+  for (const lane of [lanes.shared, lanes.alone]) sort(lane);
+}
+
+/** Ids begin with the time of creation. */
+function sort(lane: Map<string, OrderedPayment>): void {
+  const sorted = [...lane].sort(([a], [b]) => (a < b ? -1 : 1));
+  lane.clear();
+  for (const [id, queued] of sorted) lane.set(id, queued);
+}
+
+async function sweep(queues: Queues, patienceWith: (processId: string) => number): Promise<void> {
+  const { ledger, network, lanes, unread, swept } = queues;
+  const before = [...lanes.shared.keys(), ...lanes.alone.keys()];
+  const names = await findQueued(ledger, { network, limit: maxSwept });
+  const isLeft = ({ id, owner }: QueuedName) =>
+    owner === null || owner === ledger.processId || (swept.get(id) ?? 0) >= patienceWith(owner);
+  const isKnown = ({ id }: QueuedName) => lanes.shared.has(id) || lanes.alone.has(id);
+  for (const name of names) if (isLeft(name) && !isKnown(name)) unread.add(name.id);
+  queues.swept = new Map(names.map(({ id }) => [id, (swept.get(id) ?? 0) + 1]));
+  if (names.length === maxSwept) return;
+  queues.hasDropped = false;
+  // Known before the read, and not in the queue: another process has settled it, or it has ended.
+  for (const id of before) {
+    if (queues.swept.has(id)) continue;
+    lanes.shared.delete(id);
+    lanes.alone.delete(id);
+  }
 }

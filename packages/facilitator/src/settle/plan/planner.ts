@@ -107,15 +107,16 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const limits = limitsOf(network);
   const isIdle = lane === "alone" || !plan.relayers.some(({ state }) => hasShared(state));
   const maySendPart = isIdle || plan.isFollowUp;
-  const isWorthSending = maySendPart || (await isLikelyFull(plan, limits));
+  const isWorthSending = maySendPart || isLikelyFull(plan, limits);
   if (!isWorthSending && !isSweep) return "idle";
   const plannedAt = context.clock.now();
   const ready = await readLane(plan, lane);
   if (ready.length === 0) return "idle";
 
   const deadline = BigInt(Math.ceil((context.now() + context.times.leadMs) / 1000));
-  if (ready.some(({ payment }) => payment.validBefore <= deadline)) {
-    await expire(plan, deadline);
+  const overdue = ready.filter(({ payment }) => payment.validBefore <= deadline);
+  if (overdue.length > 0) {
+    await expire(plan, { queue, overdue, deadline });
     return "again";
   }
   const isUrgent = ({ payment }: OrderedPayment) => payment.validBefore <= deadline + 2n;
@@ -175,10 +176,10 @@ async function send(
     return "again";
   }
   if (await storeBatch({ context, network, relayer, fees, plannedAt, ...fitting })) {
-    queue.remove(fitting.chosen);
+    queue.remove(fitting.chosen.map(({ payment }) => payment.id));
     return "stored";
   }
-  queue.invalidate();
+  queue.doubt(fitting.chosen);
   return "collided";
 }
 
@@ -245,11 +246,8 @@ function limitsOf({ multicall3, limits, spoilt }: SettlementNetwork): BatchLimit
   return { ...limits, maxPayments: spoilt.maxPayments(usualMaxPayments), usualMaxPayments };
 }
 
-async function isLikelyFull(
-  { queues, context }: Plan,
-  { maxPayments, maxGas }: BatchLimits,
-): Promise<boolean> {
-  const count = await queues.shared.count(maxPayments);
+function isLikelyFull({ queues, context }: Plan, { maxPayments, maxGas }: BatchLimits): boolean {
+  const count = queues.shared.count(maxPayments);
   return count >= maxPayments || BigInt(count) * context.readings.typicalGas() >= maxGas;
 }
 
@@ -262,13 +260,16 @@ async function readLane(plan: Plan, lane: Lane): Promise<OrderedPayment[]> {
   return waiting.filter(({ payment }) => !passedOver.has(payment.id));
 }
 
-async function expire({ queues, context, network }: Plan, deadline: bigint): Promise<void> {
+async function expire(
+  { context, network }: Plan,
+  options: { queue: KnownQueue; overdue: readonly OrderedPayment[]; deadline: bigint },
+): Promise<void> {
+  const { queue, overdue, deadline } = options;
   const expired = await expirePayments(context.ledger, {
     network: network.network,
     before: deadline,
   });
-  queues.shared.invalidate();
-  queues.alone.invalidate();
+  queue.doubt(overdue);
   context.notifier.publish(expired);
 }
 
@@ -278,8 +279,11 @@ async function endWithout(
   outcomes: readonly PaymentOutcomes[],
 ): Promise<void> {
   if (outcomes.length === 0) return;
-  queue.invalidate();
   const changed = await recordOutcomes(context.ledger, outcomes);
+  // Also those that did not change: they are not queued any more, or for something else.
+  for (const { confirmed, failed = [] } of outcomes) {
+    queue.remove([...(confirmed?.ids ?? []), ...failed.flatMap(({ ids }) => ids)]);
+  }
   context.notifier.publish(changed);
   for (const { id, state, reason } of changed) {
     context.logger.info(

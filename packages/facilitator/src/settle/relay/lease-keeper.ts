@@ -13,40 +13,43 @@ export interface LeaseKeeperOptions {
   logger: Logger;
   /** Called when the lease has been taken, with it; again with `undefined` when it is over. */
   onChange: (lease: Lease | undefined) => void;
-  /** Called whenever the database has answered an acquisition, after `onChange`. */
-  onAnswer?: (() => void) | undefined;
+  /** False: acquired by `take` alone. Default true: whenever it is free. */
+  isEager?: boolean | undefined;
 }
 
-/** Holds a lease for as much of the time as it is free. */
+/** Holds a lease for as much of the time as it is free, or as it is wanted. */
 export interface LeaseKeeper {
   /** The lease, as known to this process. The database checks it on every write under it. */
   current(): Lease | undefined;
   /** Called when the database or the lease's guard has returned that it is over. */
   lost(lease: Lease): void;
-  /** Gives the lease back. */
+  /** Acquires the lease if it is free. */
+  take(): Promise<void>;
+  /** Gives the lease back, until `take`. */
+  giveBack(): Promise<void>;
+  /** Gives the lease back for good. */
   stop(): Promise<void>;
 }
 
-/** Starts to acquire the lease, and to acquire it again after each loss. */
+/** Starts to acquire the lease, and to acquire it again after each loss, if it is eager. */
 export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
-  const { ttlMs, clock, logger, onChange, onAnswer } = options;
+  const { ttlMs, clock, logger, onChange, isEager = true } = options;
   let held: HeldLease | undefined;
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   const acquiring = createSingleFlight(acquire);
-  acquiring.trigger();
+  if (isEager) acquiring.trigger();
 
   async function acquire(): Promise<void> {
     cancelTimer?.();
-    if (held !== undefined) return;
+    if (held !== undefined || isStopped) return;
     try {
       held = await acquireLease({ ...options, onLost, onError });
       if (held !== undefined) onChange(held.lease);
-      onAnswer?.();
     } catch (error) {
       onError(error);
     }
-    if (held === undefined && !isStopped) {
+    if (isEager && held === undefined && !isStopped) {
       cancelTimer = clock.setTimer(acquiring.trigger, ttlMs / 4);
     }
   }
@@ -54,11 +57,19 @@ export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
   function onLost(): void {
     held = undefined;
     onChange(undefined);
-    acquiring.trigger();
+    if (isEager) acquiring.trigger();
   }
 
   function onError(err: unknown): void {
     logger.warn({ err, lease: options.name }, "the lease could not be renewed");
+  }
+
+  async function giveBack(): Promise<void> {
+    const last = held;
+    if (last === undefined) return;
+    held = undefined;
+    onChange(undefined);
+    await last.release();
   }
 
   return {
@@ -66,16 +77,14 @@ export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
     lost(over) {
       if (held?.lease.epoch === over.epoch) held.lose();
     },
+    take: acquiring.next,
+    giveBack,
     async stop() {
       isStopped = true;
       cancelTimer?.();
       await acquiring.stop();
       cancelTimer?.();
-      const last = held;
-      if (last === undefined) return;
-      held = undefined;
-      onChange(undefined);
-      await last.release();
+      await giveBack();
     },
   };
 }

@@ -39,9 +39,7 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   relayer.isStale = false;
   state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
   relayer.resolveSettled();
-  // Under a new lease, another process may have planned from this queue until now.
-  relayer.onQueueChanged();
-  relayer.onCapacity();
+  relayer.onReconciled();
 }
 
 /** Reconciles if the ledger has open transactions that are not followed here. */

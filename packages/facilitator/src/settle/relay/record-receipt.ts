@@ -44,7 +44,7 @@ export async function recordReceipt(
     state.open.delete(transaction.id);
     metrics.transactions.inc({ network: network.network, event: "settled" });
   }
-  if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0))
-    relayer.onQueueChanged();
+  const requeued = outcomes.flatMap(({ requeued }) => requeued?.ids ?? []);
+  if (requeued.length > 0) relayer.onRequeued(requeued);
   notifier.publish(changed);
 }

@@ -10,10 +10,16 @@ export interface RelayerOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signer: RelayerSigner;
-  /** Called when the ledger's queue may hold new payments. */
-  onQueueChanged: () => void;
+  /** Called when payments of the relayer's transactions are queued again. */
+  onRequeued: (paymentIds: readonly string[]) => void;
+  /** Called when the relayer can plan, after its lease was taken or a block has left the chain. */
+  onReconciled: () => void;
   /** Called whenever there may be room for another transaction. */
   onCapacity: () => void;
+  /** Called when this process may not plan for the relayer any more. */
+  onReleased: () => void;
+  /** Called when the lease has been given back: another process may take it. */
+  onGivenBack: () => void;
   /** Called when a node returns that the relayer cannot pay. */
   onInsufficientFunds: () => void;
 }
@@ -45,6 +51,11 @@ export interface Relayer extends RelayerOptions {
   unfollow: (() => void) | undefined;
   isStopped: boolean;
   /**
+   * Set while the lease is about to be given back: nothing new is planned, and the transactions in
+   * flight are followed into their blocks, for a time. Cancels the end of that time.
+   */
+  leaving: (() => void) | undefined;
+  /**
    * The ledger may hold more open transactions than are followed here: a reconciliation is pending.
    */
   isStale: boolean;
@@ -56,9 +67,12 @@ export interface Relayer extends RelayerOptions {
   rejectSettled: (error: Error) => void;
 }
 
-/** True if the relayer may plan: it holds the lease, and knows its earlier open transactions. */
-export function isReady({ state }: Relayer): boolean {
-  return state.lease !== undefined && state.nextNonce !== undefined;
+/**
+ * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
+ * transactions.
+ */
+export function isReady({ state, leaving }: Relayer): boolean {
+  return state.lease !== undefined && state.nextNonce !== undefined && leaving === undefined;
 }
 
 /**

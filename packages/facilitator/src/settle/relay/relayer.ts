@@ -1,6 +1,6 @@
 import { RpcClosedError } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
-import { toLowerHex } from "@coinslot/protocol";
+import { type Network, toLowerHex } from "@coinslot/protocol";
 import { closedTooSoon } from "../unavailable-errors.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
@@ -9,8 +9,18 @@ import { compareLedger, pollTransactions, reconcile } from "./reconcile.ts";
 import { followHeads, type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, type TrackedTransaction } from "./relayer-state.ts";
 
-/** Starts to hold a relayer's lease, and to follow its open transactions. */
-export function startRelayer(options: RelayerOptions): Relayer {
+/** The name of a relayer's lease. All of a network begin with `relayerPrefix`. */
+export function leaseNameOf({ network, relayer }: Relayer["identity"]): string {
+  return relayerPrefix(network) + relayer;
+}
+
+/** The beginning of the names of a network's relayer leases. */
+export function relayerPrefix(network: Network): string {
+  return `relayer:${network}:`;
+}
+
+/** Makes a relayer. While it holds its lease, it follows its open transactions. */
+export function createRelayer(options: RelayerOptions): Relayer {
   const { context, network, signer } = options;
   const { ledger, clock, times, logger } = context;
   const identity = { network: network.network, relayer: toLowerHex(signer.address) };
@@ -26,6 +36,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
     nextPoll: { at: Number.POSITIVE_INFINITY, cancel: undefined },
     unfollow: undefined,
     isStopped: false,
+    leaving: undefined,
     isStale: true,
     settled,
     resolveSettled,
@@ -35,17 +46,20 @@ export function startRelayer(options: RelayerOptions): Relayer {
       attempt(relayer, "compare itself with the ledger", () => compareLedger(relayer)),
     ),
     polling: createSingleFlight(() =>
-      attempt(relayer, "follow its transactions", () => pollTransactions(relayer)),
+      attempt(relayer, "follow its transactions", async () => {
+        await pollTransactions(relayer);
+        if (relayer.leaving && countInFlight(relayer.state) === 0) await endLeaving(relayer);
+      }),
     ),
     keeper: keepLease({
       leases: ledger.leases,
-      name: `relayer:${network.network}:${identity.relayer}`,
+      name: leaseNameOf(identity),
       owner: ledger.processId,
       ttlMs: times.leaseMs,
       clock,
       logger,
       onChange: (lease) => changeLease(relayer, lease),
-      onAnswer: () => relayer.state.lease === undefined && relayer.resolveSettled(),
+      isEager: false,
     }),
   };
   return relayer;
@@ -80,10 +94,32 @@ export function launchTransaction(
   sending.add(sent);
 }
 
+/**
+ * Gives the lease back for another process, once no transaction of the relayer is in flight, or
+ * after a time. The next holder follows what is left.
+ */
+export function leaveRelayer(relayer: Relayer, { withinMs }: { withinMs: number }): void {
+  const { state, context, leaving } = relayer;
+  if (leaving !== undefined || state.lease === undefined) return;
+  relayer.leaving = context.clock.setTimer(() => void endLeaving(relayer), withinMs);
+  if (countInFlight(state) === 0) void endLeaving(relayer);
+}
+
+async function endLeaving(relayer: Relayer): Promise<void> {
+  const { context, labels, keeper } = relayer;
+  try {
+    await keeper.giveBack();
+    relayer.onGivenBack();
+  } catch (err) {
+    context.logger.warn({ err, ...labels }, "a relayer could not be given back; it expires");
+  }
+}
+
 /** Ends running work, and gives the lease back. */
 export async function stopRelayer(relayer: Relayer): Promise<void> {
   const { sweeping, reconciling, polling, sending, nextPoll } = relayer;
   relayer.isStopped = true;
+  relayer.leaving?.();
   nextPoll.cancel?.();
   followHeads(relayer);
   await Promise.all([sweeping.stop(), reconciling.stop(), polling.stop(), ...sending]);
@@ -109,9 +145,12 @@ function changeLease(relayer: Relayer, lease: Relayer["state"]["lease"]): void {
   state.nextNonce = undefined;
   state.open.clear();
   followHeads(relayer);
+  relayer.leaving?.();
+  relayer.leaving = undefined;
   const message = lease ? "relayer taken" : "relayer given up";
   context.logger.info({ ...labels, epoch: lease?.epoch }, message);
   if (lease) relayer.reconciling.trigger();
+  else if (!relayer.isStopped) relayer.onReleased();
 }
 
 /** Runs work that the next poll repeats, where a node or the ledger fails. */

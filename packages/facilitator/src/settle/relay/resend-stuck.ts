@@ -83,7 +83,7 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<vo
 }
 
 async function lose(
-  { context, network, state, labels, onQueueChanged, onCapacity }: Relayer,
+  { context, network, state, labels, onRequeued, onCapacity }: Relayer,
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { ledger, logger, metrics } = context;
@@ -94,6 +94,6 @@ async function lose(
     { ...labels, nonce: transaction.nonce },
     "a foreign transaction has used the relayer's nonce: another program uses the key; the payments are queued again",
   );
-  onQueueChanged();
+  onRequeued(transaction.payments.map(({ payment }) => payment.id));
   onCapacity();
 }

@@ -1,0 +1,45 @@
+import type { SettlementNetwork } from "../context.ts";
+import { isReady, type Relayer } from "../relay/relayer-context.ts";
+import type { RelayerFunds } from "../relay/relayer-funds.ts";
+import { countInFlight } from "../relay/relayer-state.ts";
+import type { RelayerSharing } from "./share-relayers.ts";
+
+interface Able {
+  relayers: readonly Relayer[];
+  funds: Pick<RelayerFunds, "sufficeFor">;
+  network: Pick<SettlementNetwork, "maxInFlight">;
+}
+
+/** True if a relayer that this process plans for can pay, as far as is known. */
+export function canSettle({ relayers, funds }: Able): boolean {
+  return relayers.some((relayer) => isReady(relayer) && funds.sufficeFor(relayer.signer.address));
+}
+
+/** True if a relayer that this process plans for may send another transaction. */
+export function hasRoom({ relayers, network }: Able): boolean {
+  return relayers.some(
+    (relayer) => isReady(relayer) && countInFlight(relayer.state) < network.maxInFlight,
+  );
+}
+
+/**
+ * Number of sweeps for which this process leaves a payment to another one. None where that is no
+ * settler; one where it has handed the payment over, or none after a takeover of the relayer that
+ * the payment may have been handed to. Otherwise more, and most where this process would only gather
+ * it: less patience makes overloaded processes race for the same payments.
+ */
+export function patienceOf(
+  able: Able & {
+    sharing: Pick<RelayerSharing, "isSettler" | "hasRelayer">;
+    sweep: { isTakeover: boolean };
+  },
+): (processId: string) => number {
+  const { relayers, sharing, sweep } = able;
+  const isIdle = relayers.some((relayer) => isReady(relayer) && countInFlight(relayer.state) === 0);
+  const withSettling = isIdle ? 5 : 20;
+  const withHandedOver = sweep.isTakeover ? 0 : 1;
+  return (processId) => {
+    if (!sharing.isSettler(processId)) return 0;
+    return sharing.hasRelayer(processId) ? withSettling : withHandedOver;
+  };
+}

@@ -1,0 +1,67 @@
+import { createSingleFlight } from "@coinslot/concurrency";
+import type { Network } from "@coinslot/protocol";
+import { channelOf } from "../../ledger/process-id.ts";
+import type { SettlementContext } from "../context.ts";
+import type { RelayerSharing } from "./share-relayers.ts";
+
+/**
+ * Channel of processes of the previous release, which read the whole queue for each message. Its
+ * payload is the network.
+ */
+export const queueChannel = "coinslot_queue";
+/** Ids in one message: PostgreSQL takes 8,000 bytes, an id has 44. */
+const maxIds = 150;
+
+/** Gives queued payments to a process that can settle them. */
+export interface HandOver {
+  /** Hands payments over. Returns false, and does nothing, where no other process has a relayer. */
+  offer(paymentIds: readonly string[]): boolean;
+  /** Resolves when all messages are sent. */
+  idle(): Promise<void>;
+}
+
+/**
+ * Creates the sender. A message that is lost, or reaches a process that dies, loses no payment: the
+ * ledger has it, and sweeps find it. Payments that are offered while a message is sent share the
+ * next one.
+ */
+export function createHandOver(options: {
+  context: Pick<SettlementContext, "ledger" | "logger">;
+  network: Network;
+  sharing: Pick<RelayerSharing, "others">;
+}): HandOver {
+  const { context, network, sharing } = options;
+  const { ledger, logger } = context;
+  const waiting: string[] = [];
+  let turn = 0;
+  const sending = createSingleFlight(async () => {
+    while (waiting.length > 0) {
+      const ids = waiting.splice(0, maxIds);
+      const { settlers } = sharing.others();
+      const settler = settlers[turn++ % settlers.length];
+      const channel = settler && channelOf(queueChannel, settler);
+      try {
+        if (channel) await ledger.notify(channel, `${network} ${ids.join()}`);
+        else await ledger.notify(queueChannel, network);
+      } catch (err) {
+        logger.warn({ err, network }, "payments could not be handed over; a sweep finds them");
+      }
+    }
+  });
+  return {
+    offer(paymentIds) {
+      const { settlers, hasOlder } = sharing.others();
+      if (settlers.length === 0 && !hasOlder) return false;
+      waiting.push(...paymentIds);
+      if (waiting.length > 0) sending.trigger();
+      return true;
+    },
+    idle: sending.idle,
+  };
+}
+
+/** The ids in a message for a network, or none if it is for another one. */
+export function readHandOver(network: Network, payload: string): readonly string[] {
+  const [name, ids = ""] = payload.split(" ");
+  return name === network && ids !== "" ? ids.split(",") : [];
+}
