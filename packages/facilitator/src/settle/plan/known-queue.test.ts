@@ -126,6 +126,7 @@ describe("the known queue of a process", () => {
     const alone = await queueElsewhere(two, { gasAtRisk: 1_000n });
     wait(1);
     const b = await queueElsewhere(two);
+    wait(1);
     const own = await queueHere();
     queues.adopt([b, alone, a]);
     expect(await first()).toEqual([a, b, own]);
