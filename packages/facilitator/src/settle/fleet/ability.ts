@@ -1,4 +1,5 @@
 import type { SettlementNetwork } from "../context.ts";
+import type { KnownQueues } from "../plan/known-queue.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { countInFlight } from "../relay/relayer-state.ts";
@@ -25,17 +26,20 @@ export function hasRoom({ relayers, network }: Able): boolean {
 /**
  * Number of sweeps for which this process leaves a payment to another one. None where that is no
  * settler; one where it has handed the payment over, or none after a takeover of the relayer that
- * the payment may have been handed to. Otherwise more, and most where this process would only gather
- * it: less patience makes overloaded processes race for the same payments.
+ * the payment may have been handed to. Otherwise more, and most where this process has work of its
+ * own: overloaded processes must not race for each other's payments.
  */
 export function patienceOf(
   able: Able & {
     sharing: Pick<RelayerSharing, "isSettler" | "hasRelayer">;
     sweep: { isTakeover: boolean };
+    queues: Pick<KnownQueues, "ids">;
   },
 ): (processId: string) => number {
-  const { relayers, sharing, sweep } = able;
-  const isIdle = relayers.some((relayer) => isReady(relayer) && countInFlight(relayer.state) === 0);
+  const { relayers, sharing, sweep, queues } = able;
+  const isIdle =
+    queues.ids().length === 0 &&
+    relayers.some((relayer) => isReady(relayer) && countInFlight(relayer.state) === 0);
   const withSettling = isIdle ? 5 : 20;
   const withHandedOver = sweep.isTakeover ? 0 : 1;
   return (processId) => {
