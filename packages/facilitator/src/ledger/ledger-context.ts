@@ -31,8 +31,13 @@ export interface LedgerContext extends LedgerReads {
   readonly now: () => number;
   /** Time after its last heartbeat for which a process counts as alive. */
   readonly heartbeatLeaseMs: number;
-  /** Begin of the last heartbeat that was written, on the clock of `now`. */
-  readonly heartbeat: { sentAt: number };
+  /** The heartbeats that were written, on the clock of `now`. */
+  readonly heartbeat: {
+    /** Begin of the last one. */
+    sentAt: number;
+    /** When one followed so late that other processes may have counted this one as dead. */
+    lapsedAt: number;
+  };
   /** Time for which answers are kept, and keys belong to one payment. */
   readonly keepAnswersMs: number;
   readonly releaseLimit: FreeRunLimit;

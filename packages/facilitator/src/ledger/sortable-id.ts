@@ -21,3 +21,8 @@ export function timeOfId(id: string): number {
 function timePart(time: number): string {
   return Math.floor(time).toString(16).padStart(12, "0");
 }
+
+/** Unix milliseconds of a text that begins with a sortable id. `NaN` for any other. */
+export function timeOfSortableId(id: string): number {
+  return /^[0-9a-f]{12}/.test(id) ? Number.parseInt(id.slice(0, 12), 16) : Number.NaN;
+}

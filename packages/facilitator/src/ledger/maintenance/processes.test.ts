@@ -42,6 +42,29 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     expect(await isReservationHeld(one, reservation)).toBe(false);
   });
 
+  it("asks the ledger nothing about a reservation since which its heart has beaten in time", async () => {
+    const one = await join("one");
+    wait(1);
+    const wanted = wish();
+    const held = await reservePayment(one, wanted);
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    wait(4_000);
+    await sendHeartbeat(one);
+    wait(4_000);
+    const write = () => Promise.reject(new Error("A statement"));
+    const reservation = { id: wanted.id, token: held.token };
+    expect(await isReservationHeld({ ...one, write }, reservation)).toBe(true);
+  });
+
+  it("leaves it no such answer once its heart beats again, whatever renewed its heartbeat first", async () => {
+    const { one, two, wanted, reservation } = await freezeBeforeAnswer();
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "resumed" });
+    await reservePayment(one, wish());
+    await sendHeartbeat(one);
+    await sendHeartbeat(one);
+    expect(await isReservationHeld(one, reservation)).toBe(false);
+  });
+
   it("leaves it an answer that no other process has taken up, and none takes it then", async () => {
     const { one, two, wanted, reservation } = await freezeBeforeAnswer();
     expect(await isReservationHeld(one, reservation)).toBe(true);

@@ -4,6 +4,7 @@ import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
+import { timeOfSortableId } from "../sortable-id.ts";
 import { givenUp, is } from "../states.ts";
 
 /**
@@ -13,6 +14,7 @@ import { givenUp, is } from "../states.ts";
  * processes, and the others' heartbeats say nothing until they could write one, too.
  */
 export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
+  const { heartbeat } = ledger;
   const sentAt = ledger.now();
   const wasAlive = await ledger.write(async (transaction) => {
     const last = await selectAlive(ledger, transaction)
@@ -21,13 +23,23 @@ export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
     await renewHeartbeat(ledger, transaction, { freshMs: 0 });
     return last !== undefined;
   });
-  ledger.heartbeat.sentAt = sentAt;
+  const now = ledger.now();
+  // By this clock: on the database's, a reservation may have renewed the heartbeat just before.
+  if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
+  heartbeat.sentAt = sentAt;
   return wasAlive;
 }
 
+/** Whether the last heartbeat is so young that no other process counts this one as dead. */
+function isYoung({ heartbeat, heartbeatLeaseMs }: LedgerContext, now: number): boolean {
+  const ageMs = now - heartbeat.sentAt;
+  return ageMs >= 0 && ageMs < heartbeatLeaseMs / 2;
+}
+
 /**
- * Whether this process still holds a reservation, and goes on holding it. No statement where its
- * last heartbeat is young: no other process can have taken it then.
+ * Whether this process still holds a reservation, and goes on holding it. No statement where all
+ * heartbeats since it was taken came in time: no other process can have taken it then. A young last
+ * one alone says nothing, for a process sends it as soon as it wakes up.
  *
  * The racer is another process that takes the payment up after a freeze of this one. It decides
  * under the payer's lock. Before ours, the token is gone; behind it, our heartbeat is new.
@@ -38,8 +50,7 @@ export async function isReservationHeld(
 ): Promise<boolean> {
   const { heartbeat, heartbeatLeaseMs, dialect } = ledger;
   const now = ledger.now();
-  const ageMs = now - heartbeat.sentAt;
-  if (ageMs >= 0 && ageMs < heartbeatLeaseMs / 2) return true;
+  if (timeOfSortableId(token) > heartbeat.lapsedAt && isYoung(ledger, now)) return true;
   return ledger.write(async (transaction) => {
     await renewHeartbeat(ledger, transaction, { freshMs: heartbeatLeaseMs / 2 });
     await lockPayers({ transaction, dialect, payers: [id.payer], now });
