@@ -18,6 +18,7 @@ export async function handOver(
 ): Promise<void> {
   const { response, settings, settlement, load, place } = sale;
   if (isDeliveredOnce(sale) && !(await isStillHeld(sale))) {
+    await withhold(sale, answer);
     return held.replace(() => answerUnsettled(sale, pending(settlement)));
   }
   leavePlace(load, place);
@@ -69,6 +70,7 @@ export async function handOverKept(
 ): Promise<void> {
   const { response, load, place } = order;
   if ("reservation" in order && isDeliveredOnce(order) && !(await isStillHeld(order))) {
+    await withhold(order, kept);
     return answerUnsettled(order, pending(settlement));
   }
   leavePlace(load, place);
@@ -95,6 +97,15 @@ async function isStillHeld({ facilitator, reservation, settings }: Sale): Promis
     settings.onError(error);
     return false;
   }
+}
+
+/**
+ * Gives the reservation up, with the answer for the next request. Without effect where another
+ * process has the payment. After a fault nothing else would end it, and each retry would be in use.
+ */
+function withhold(sale: Sale, answer: HeldAnswer): Promise<void> {
+  keepAnswer(sale, answer);
+  return releaseSale(sale, "outcome_unknown");
 }
 
 /** Says to try again, which finds out what became of the payment. */

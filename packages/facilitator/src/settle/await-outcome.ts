@@ -23,8 +23,10 @@ export async function conclude(
   const { payer } = payment.id;
   let outcome: StandingPayment | undefined;
   try {
-    outcome = await awaitOutcome(settling, { known, payment, token });
+    const concluded = await awaitOutcome(settling, { known, payment, token });
     if (!(await isReservationHeld(ledger, { id: payment.id, token }))) throw reservationLost();
+    // Not before: a fault above returns no outcome, and the same call must be able to ask again.
+    outcome = concluded;
     const response = settleResponseOf(outcome);
     if (response.success) settling.verifier.prove(payment);
     return response;

@@ -22,7 +22,7 @@ import { keyHashOf, paymentOf, settleFingerprint } from "../settle-request.ts";
 import type { SettlingContext } from "../settling-context.ts";
 
 const buyer = privateKeyToAccount(hash(1));
-const { join } = ledgerForEachTest("sqlite");
+const { join, wait } = ledgerForEachTest("sqlite");
 
 /** What settles a network whose chain says of every payment that its nonce is used. */
 async function settlerOf(ledger: LedgerContext) {
@@ -105,6 +105,26 @@ async function queuePayment(ledger: LedgerContext) {
   await releasePayment(ledger, { token: queued.token, payer, countsAgainstPayer: false });
   return queued;
 }
+
+it("an outcome that a fault of the ledger withholds is not delivered, and the next call returns it", async () => {
+  const ledger = await join("one");
+  const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
+  await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
+  wait(10_000);
+  let writes = 0;
+  const write: LedgerContext["write"] = (work, options) => {
+    writes += 1;
+    // The first takes the payment up, the second asks whether this process still holds it.
+    return writes === 2 ? Promise.reject(new Error("no ledger")) : ledger.write(work, options);
+  };
+  const { settler, notifier } = await settlerOf({ ...ledger, write });
+  const settle = () => settlePayment(settler, paymentPayload, paymentRequirements, {});
+
+  await expect(settle()).rejects.toThrow("no ledger");
+  expect(await settle()).toMatchObject({ success: true });
+  expect(await settle()).toMatchObject({ success: false, errorReason: "duplicate_settlement" });
+  await notifier.stop();
+});
 
 it("a renewed lookup leaves a payment to the watch that failed meanwhile", async () => {
   const ledger = await join("one");
