@@ -127,7 +127,7 @@ async function overload(): Promise<Figure[]> {
         kind: "ours",
         rpcUrl: devnet.rpcUrl,
         chainId: devnet.chainId,
-        privateKey: devnet.accounts.relayer.privateKey,
+        relayer: { privateKey: devnet.accounts.relayer.privateKey },
         ledger: `sqlite:${join(folder, "ledger.db")}`,
         requirements: requirementsOf(devnet),
       },
