@@ -25,6 +25,11 @@ export interface DatabaseOptions {
   inThread?: boolean;
   /** SQLite: largest page cache of each of the two connections, in MiB. Default 16. */
   cacheMebibytes?: number;
+  /**
+   * SQLite: a new file can be shortened by `dialect.reclaimSpace`. An existing one stays as it was
+   * created. Default `false`.
+   */
+  incrementalVacuum?: boolean;
   /** Longest wait of a statement for locks of others. Default 10,000. */
   lockTimeoutMs?: number;
   /** PostgreSQL: connections in the pool. Default 16: more were not faster on two cores. */
@@ -145,7 +150,9 @@ async function openEngine(
   };
   if (location.engine === "sqlite") {
     const open = common.readOnly && options.inThread ? openSqliteReaderEngine : openSqliteEngine;
-    return open({ ...location, ...common, cacheMebibytes: options.cacheMebibytes ?? 16 });
+    const cacheMebibytes = options.cacheMebibytes ?? 16;
+    const incrementalVacuum = options.incrementalVacuum ?? false;
+    return open({ ...location, ...common, cacheMebibytes, incrementalVacuum });
   }
   return createPostgresEngine({
     ...location,

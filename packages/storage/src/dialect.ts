@@ -8,6 +8,7 @@ import {
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
 import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
+import { reclaimSqliteSpace } from "./sqlite/reclaim-space.ts";
 import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqlite-amount.js";
 
 declare const storedAmount: unique symbol;
@@ -61,6 +62,9 @@ export interface Dialect {
     sum(column: Expression<StoredAmount | StoredSum | null>): RawBuilder<StoredAmount>;
   };
 
+  /** The bytes of a column of hex texts that begin with `0x`; `null` of `null`. */
+  fromHex(column: Expression<string | null>): RawBuilder<Uint8Array>;
+
   /** The database's clock when the statement runs, in milliseconds. */
   nowMs(): RawBuilder<number>;
 
@@ -93,6 +97,15 @@ export interface Dialect {
 
   hasTable<Schema>(transaction: Transaction<Schema>, table: string): Promise<boolean>;
 
+  /**
+   * Shortens a SQLite file by up to so many unused pages, if it was created with
+   * `incrementalVacuum`. A sixteenth of the file stays for new rows. PostgreSQL's autovacuum needs
+   * no call.
+   *
+   * @returns whether more can be given back.
+   */
+  reclaimSpace<Schema>(transaction: Transaction<Schema>, pages: number): Promise<boolean>;
+
   /** Kind of an error of the engine's driver. */
   classify(error: unknown): DatabaseErrorKind;
 }
@@ -119,6 +132,7 @@ export const sqliteDialect: Dialect = {
     sum: (column) =>
       sql<StoredAmount>`coalesce(${sql.raw(sqliteSum)}(${column}), ${encodeSqliteAmount(0n)})`,
   },
+  fromHex: (column) => sql<Uint8Array>`unhex(substr(${column}, 3))`,
   nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
   among: (texts) => sql`(select value from json_each(${JSON.stringify(texts)}))`,
   forUpdate: (query) => query,
@@ -131,6 +145,7 @@ export const sqliteDialect: Dialect = {
     const found = sql`select 1 from sqlite_master where type = 'table' and name = ${table}`;
     return (await found.execute(transaction)).rows.length > 0;
   },
+  reclaimSpace: reclaimSqliteSpace,
   classify: classifySqliteError,
 };
 
@@ -157,6 +172,7 @@ export const postgresDialect: Dialect = {
     decode: (stored) => BigInt(stored),
     sum: (column) => sql<StoredAmount>`coalesce(sum(${column}), 0)`,
   },
+  fromHex: (column) => sql<Uint8Array>`decode(substr(${column}, 3), 'hex')`,
   nowMs: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   among: (texts) => sql`(${sql.join(texts)})`,
   forUpdate: (query) => query.forUpdate(),
@@ -173,6 +189,7 @@ export const postgresDialect: Dialect = {
     const found = sql`select 1 where to_regclass(${table}) is not null`;
     return (await found.execute(transaction)).rows.length > 0;
   },
+  reclaimSpace: async () => false,
   classify: classifyPostgresError,
 };
 

@@ -18,6 +18,7 @@ export interface SqliteEngineOptions {
   durable: boolean;
   lockTimeoutMs: number;
   cacheMebibytes: number;
+  incrementalVacuum: boolean;
   onBackgroundError: (error: unknown) => void;
 }
 
@@ -110,9 +111,11 @@ const pagesPerCheckpoint = 8_000;
  * disk, which would block the event loop. Callers that need the disk wait by `LogSync`.
  */
 async function configure(writer: SqliteConnection, options: SqliteEngineOptions): Promise<unknown> {
-  const { readOnly, durable, lockTimeoutMs } = options;
+  const { readOnly, durable, lockTimeoutMs, incrementalVacuum } = options;
   const settings = [
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
+    // Before the journal, which writes the first page: later it has no effect.
+    ...(incrementalVacuum && !readOnly ? ["pragma auto_vacuum = incremental"] : []),
     "pragma foreign_keys = on",
     // Undo data of a statement or a savepoint would go to a file for every transaction. Sorts of
     // this connection are in memory too, as a whole, so indexes are made with their tables. One
