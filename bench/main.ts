@@ -10,6 +10,7 @@ import { operators } from "./scenarios/growth/operators.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { fleet } from "./scenarios/growth/fleet.ts";
 import { rollingRestart } from "./scenarios/growth/rolling-restart.ts";
+import { years } from "./scenarios/growth/years.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
@@ -34,6 +35,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "growth-node-bill": nodeBill,
   "growth-fleet": fleet,
   "growth-rolling-restart": rollingRestart,
+  "growth-years": years,
 };
 
 const { values, positionals } = parseArgs({
