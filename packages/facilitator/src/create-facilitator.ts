@@ -27,7 +27,7 @@ import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";
 import { createProcessId } from "./ledger/process-id.ts";
 import {
-  getPayments,
+  getPayment,
   listPayments,
   type PaymentFilter,
   type PaymentPage,
@@ -153,7 +153,7 @@ export function createFacilitator(
         ),
       get: (id) =>
         withEngine(facilitator, ({ operatorReads }) =>
-          operatorReads.run(async (reads) => (await getPayments(reads, [id]))[0]),
+          operatorReads.run((reads) => getPayment(reads, id)),
         ),
     },
     stats: (which) =>
@@ -201,7 +201,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
     chains,
     checks: checkNetworks({ networks: chains, logger, clock, patienceMs }),
     settings,
-    keepPaymentsMs: configuration.keepPaymentsMs,
+    retention: configuration.retention,
     verifier,
     metrics,
     logger,

@@ -9,6 +9,7 @@ import {
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
+import type { RetentionTimes } from "./ledger/ledger-limits.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
@@ -31,6 +32,7 @@ import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 import { startMaintenance } from "./start-maintenance.ts";
+import { startRetention } from "./start-retention.ts";
 import { startSums } from "./start-sums.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
@@ -41,8 +43,7 @@ export interface EngineOptions {
   /** Findings about the networks, under way already. */
   checks: Promise<ReadonlyMap<Network, NetworkReport>>;
   settings: SettlementSettings;
-  /** Time for which ended payments are kept. `undefined`: for ever. */
-  keepPaymentsMs: number | undefined;
+  retention: RetentionTimes;
   verifier: Verifier;
   metrics: SettlementMetrics;
   logger: Logger;
@@ -187,13 +188,18 @@ async function startParts(
   const housekeeping = startMaintenance({
     context,
     heartbeatLeaseMs: settings.heartbeatLeaseMs,
-    keepPaymentsMs: options.keepPaymentsMs,
   });
   begun(() => housekeeping.stop());
   const operatorReads = createOperatorReads(options.ledgerUrl, ledger);
   begun(() => operatorReads.close());
   const sums = startSums(context);
   begun(() => sums.stop());
+  const retention = startRetention({
+    context,
+    times: options.retention,
+    heartbeatLeaseMs: settings.heartbeatLeaseMs,
+  });
+  begun(() => retention.stop());
 
   return {
     context,

@@ -37,11 +37,9 @@ describe.each(engines)("maintenance on %s", (engine) => {
         ledger: two,
         notifier,
         clock: { ...systemClock, setTimer },
-        now: () => Date.now(),
         logger: silentLogger,
       },
       heartbeatLeaseMs: two.heartbeatLeaseMs,
-      keepPaymentsMs: undefined,
     });
     onTestFinished(() => maintenance.stop());
     await vi.waitFor(() => expect(rounds).toHaveLength(1));

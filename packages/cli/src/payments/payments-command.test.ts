@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
+import { createTestDatabase, type Devnet, startDevnet, withDatabase } from "@coinslot/devnet";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { toLowerHex } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -146,6 +146,29 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
       code: exitCode.failed,
       err: "error: The ledger has no payment nothing\n",
     });
+  });
+
+  it("shows a payment without its signed forms as pruned", async () => {
+    const id = "0".repeat(44);
+    const bytes = (hex: string) => (engine === "sqlite" ? `x'${hex}'` : `'\\x${hex}'`);
+    const [value, validBefore] = engine === "sqlite" ? ["'01:2'", "'01:9'"] : ["2", "9"];
+    await withDatabase(ledger.url, ({ execute }) =>
+      execute(`
+        insert into archived_payments (id, network, asset, payer, nonce, value, valid_before, state,
+          scheme, carried, runs, created_at)
+        values ('${id}', '${devnet.network}', ${bytes(devnet.token.slice(2))},
+          ${bytes("bb".repeat(20))}, ${bytes("01".repeat(32))}, ${value}, ${validBefore}, 'released',
+          'eip3009', 0, 1, 5)`),
+    );
+    try {
+      const shown = await payments("show", id);
+      expect(shown.out).toMatch(/signedForms\s+pruned/);
+      expect(shown.out).toContain(`0x${"bb".repeat(20)}`);
+      const { out } = await payments("show", id, "--json");
+      expect(JSON.parse(out)).toMatchObject({ id, state: "released", signedForms: "pruned" });
+    } finally {
+      await withDatabase(ledger.url, ({ execute }) => execute("delete from archived_payments"));
+    }
   });
 
   it("exports all payments, over any number of pages", async () => {

@@ -22,10 +22,12 @@ export function showCommand(terminal: Terminal, io: Io): Command {
       const payment = await readLedger({ terminal, io, ledger }, (payments) => payments.get(id));
       if (payment === undefined) throw new Error(`The ledger has no payment ${id}`);
       const record = toRecord(payment);
-      if (json) return terminal.out(formatJson(record));
+      // Retention has deleted its signature and the signed forms of its transaction.
+      const pruned = payment.isPruned ? { signedForms: "pruned" } : {};
+      if (json) return terminal.out(formatJson({ ...record, ...pruned }));
       const known = recordColumns.flatMap((name) =>
         record[name] === null ? [] : [[name, String(record[name])] as const],
       );
-      terminal.out(formatFacts(terminal, Object.fromEntries(known)));
+      terminal.out(formatFacts(terminal, { ...Object.fromEntries(known), ...pruned }));
     });
 }

@@ -78,10 +78,42 @@ describe("valid facilitator options", () => {
   });
 });
 
+describe("retention", () => {
+  const dayMs = 86_400_000;
+
+  test("is of signatures alone by default", () => {
+    expect(readFacilitatorOptions(good).retention).toEqual({
+      keepSignaturesMs: 30 * dayMs,
+      keepPaymentsMs: undefined,
+      keepUndeliveredMs: undefined,
+    });
+  });
+
+  test("is in whole milliseconds", () => {
+    const { retention } = readFacilitatorOptions({ ...good, keepPaymentsDays: 1.1 });
+    expect(retention.keepPaymentsMs).toBe(95_040_000);
+  });
+
+  test("keeps no signature for longer than its payment", () => {
+    expect(readFacilitatorOptions({ ...good, keepPaymentsDays: 7 }).retention).toMatchObject({
+      keepSignaturesMs: 7 * dayMs,
+      keepPaymentsMs: 7 * dayMs,
+    });
+  });
+});
+
 describe("invalid facilitator options", () => {
   test("are refused with a retention below a day", () => {
     expect(problemsOf({ ...good, keepPaymentsDays: 0.5 })).toEqual([
       expect.stringContaining("keepPaymentsDays must be at least 1"),
+    ]);
+  });
+
+  test("are refused with a retention of parts below a day", () => {
+    const options = { ...good, keepSignaturesDays: 0, keepUndeliveredDays: 0.9 };
+    expect(problemsOf(options)).toEqual([
+      expect.stringContaining("keepSignaturesDays must be at least 1"),
+      expect.stringContaining("keepUndeliveredDays must be at least 1"),
     ]);
   });
 

@@ -12,6 +12,7 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import type { HookSet } from "../hooks.ts";
+import type { RetentionTimes } from "../ledger/ledger-limits.ts";
 import { type Logger, silentLogger } from "../logger.ts";
 import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { defaultCallGas } from "../simulation/simulator.ts";
@@ -50,8 +51,7 @@ export interface FacilitatorConfiguration {
   networks: readonly [NetworkConfiguration, ...NetworkConfiguration[]];
   ledger: string;
   startTimeoutMs: number;
-  /** `undefined`: for ever. */
-  keepPaymentsMs: number | undefined;
+  retention: RetentionTimes;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -85,11 +85,8 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   if (!(startTimeoutSeconds >= 0 && startTimeoutSeconds <= 3_600)) {
     problems.push("startTimeoutSeconds must be from 0 to 3600");
   }
-  const { keepPaymentsDays } = options;
-  if (keepPaymentsDays !== undefined && !(keepPaymentsDays >= 1)) {
-    problems.push("keepPaymentsDays must be at least 1; leave it out to keep every payment");
-  }
-  const keepPaymentsMs = keepPaymentsDays === undefined ? undefined : keepPaymentsDays * 86_400_000;
+  const { retention, problems: retentionProblems } = readRetention(options);
+  problems.push(...retentionProblems);
   const [first, ...others] = networks;
   if (entries.length === 0) problems.push("networks is empty: name at least one");
   if (problems.length > 0 || first === undefined) {
@@ -100,13 +97,37 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     networks: [first, ...others],
     ledger,
     startTimeoutMs,
-    keepPaymentsMs,
+    retention,
     logger,
     hooks,
     clock,
     now,
   };
 }
+
+function readRetention({
+  keepPaymentsDays,
+  keepSignaturesDays = 30,
+  keepUndeliveredDays,
+}: FacilitatorOptions): { retention: RetentionTimes; problems: string[] } {
+  const days = { keepPaymentsDays, keepSignaturesDays, keepUndeliveredDays };
+  const problems = Object.entries(days)
+    .filter(([, value]) => value !== undefined && !(value >= 1))
+    .map(([name]) => `${name} must be at least 1${keptByDefault[name] ?? ""}`);
+  // Whole: PostgreSQL compares them with whole numbers alone.
+  const toMs = (value: number | undefined) => value && Math.round(value * 86_400_000);
+  const retention = {
+    keepSignaturesMs: toMs(Math.min(keepSignaturesDays, keepPaymentsDays ?? Infinity)) ?? 0,
+    keepPaymentsMs: toMs(keepPaymentsDays),
+    keepUndeliveredMs: toMs(keepUndeliveredDays),
+  };
+  return { retention, problems };
+}
+
+const keptByDefault: Record<string, string> = {
+  keepPaymentsDays: "; leave it out to keep every payment",
+  keepUndeliveredDays: "; leave it out to keep every payment that was not delivered",
+};
 
 function readNetwork(
   options: FacilitatorNetworkOptions,

@@ -76,11 +76,21 @@ export interface FacilitatorOptions {
   /** A pino logger, or one of its shape. Default: silent. */
   logger?: Logger | undefined;
   /**
-   * Forgets payments that ended this many days ago, at least 1. By default none is ever forgotten:
+   * Deletes payments that ended this many days ago, at least 1. By default none is ever deleted:
    * the ledger is the seller's record of them. Payments that may still be executed, resumed or
    * delivered stay.
    */
   keepPaymentsDays?: number | undefined;
+  /**
+   * Deletes signatures, signed transactions and the requests' fingerprints of payments that ended
+   * this many days ago, at least 1. Default 30, or `keepPaymentsDays` if that is less.
+   */
+  keepSignaturesDays?: number | undefined;
+  /**
+   * Ends payments that became final this many days ago, at least 1, and were never delivered: their
+   * buyers get no answer for them any more. By default a buyer may come back at any time.
+   */
+  keepUndeliveredDays?: number | undefined;
   /**
    * Time for which a chain that cannot be read is asked again at the start, until that is a
    * problem. Default 5. A fault that no retry can mend, such as an endpoint of another chain, is

@@ -25,3 +25,13 @@ export const defaultCodePayerLimits: CodePayerLimits = {
   gasPerMinute: 4_000_000n,
   refusalMs: 24 * 3_600_000,
 };
+
+/** Retention, in milliseconds after the end of a payment. */
+export interface RetentionTimes {
+  /** Of signed forms, and of the parts that served the payment's request. */
+  keepSignaturesMs: number;
+  /** Of the payment. `undefined`: for ever. */
+  keepPaymentsMs: number | undefined;
+  /** Of a final payment that was never delivered. `undefined`: for ever. */
+  keepUndeliveredMs: number | undefined;
+}

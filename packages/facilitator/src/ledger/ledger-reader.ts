@@ -1,7 +1,7 @@
 import { openLedger } from "./open-ledger.ts";
 import type { LedgerPayment } from "./payments/ledger-payment.ts";
 import {
-  getPayments,
+  getPayment,
   listPayments,
   type PaymentFilter,
   type PaymentPage,
@@ -46,7 +46,7 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
   return {
     payments: {
       list: (filter = {}) => listPayments(reads, filter),
-      get: async (id) => (await getPayments(reads, [id]))[0],
+      get: (id) => getPayment(reads, id),
     },
     stats: (which) => paymentStats(reads, which),
     close,

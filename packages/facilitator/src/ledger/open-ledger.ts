@@ -48,6 +48,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       // The newest rows are read again and again. The system has the rest of the file in memory
       // too.
       cacheMebibytes: 2,
+      incrementalVacuum: true,
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
     await (readOnly ? requireMigrated : migrate)(database, ledgerMigrations);

@@ -160,6 +160,8 @@ export interface PayersTable {
 export interface ProcessesTable {
   id: string;
   heartbeat_at: number;
+  /** Number of migrations that its program knows; `null` before it wrote that. */
+  schema_version: Generated<number | null>;
 }
 
 /** Payers with code that have burnt gas: refused for a time. One row per payer, on all networks. */
@@ -206,6 +208,46 @@ export interface CodeRecordsTable {
 export interface SoldNamesTable {
   id: Generated<number>;
   name: string;
+  /** Within the last twelve hours of its use; `null` where a program wrote it that knew no uses. */
+  used_at: Generated<number | null>;
+}
+
+/**
+ * Payments that have ended, without what served their requests and their transactions: token,
+ * fingerprint, key, order and signed forms. Columns as in `payments`, with hex texts as bytes.
+ */
+export interface ArchivedPaymentsTable
+  extends Pick<
+    PaymentsTable,
+    | "id"
+    | "network"
+    | "value"
+    | "valid_before"
+    | "state"
+    | "carried"
+    | "block_number"
+    | "reason"
+    | "created_at"
+    | "queued_at"
+    | "submitted_at"
+    | "confirmed_at"
+    | "final_at"
+    | "delivered_at"
+    | "closed_at"
+    | "wire"
+    | "route_id"
+    | "resource_id"
+    | "pay_to_id"
+    | "gas_share"
+  > {
+  asset: Uint8Array;
+  authority: Uint8Array | null;
+  payer: Uint8Array;
+  nonce: Uint8Array;
+  scheme: PaymentKind;
+  runs: number;
+  block_hash: Uint8Array | null;
+  transaction_hash: Uint8Array | null;
 }
 
 /** States in which a payment counts in the sums. */
@@ -288,4 +330,5 @@ export interface LedgerSchema {
   unpaid_payments: UnpaidPaymentsTable;
   payment_sums_progress: PaymentSumsProgressTable;
   chains: ChainsTable;
+  archived_payments: ArchivedPaymentsTable;
 }

@@ -1,6 +1,7 @@
 import type { Reservation } from "@coinslot/protocol";
 import { sql, type Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { ledgerMigrations } from "../migrations/ledger-migrations.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
@@ -76,6 +77,9 @@ function selectAlive(
     );
 }
 
+/** A step that the previous release could not bear waits until no heartbeat has a lower one. */
+const schemaVersion = ledgerMigrations.migrations.length;
+
 /** Writes this process's heartbeat, unless the last one is no older than `freshMs`. */
 export async function renewHeartbeat(
   { dialect, processId }: LedgerContext,
@@ -84,7 +88,7 @@ export async function renewHeartbeat(
 ): Promise<void> {
   await transaction
     .insertInto("processes")
-    .values({ id: processId, heartbeat_at: dialect.nowMs() })
+    .values({ id: processId, heartbeat_at: dialect.nowMs(), schema_version: schemaVersion })
     .onConflict((conflict) =>
       conflict
         .column("id")
@@ -96,6 +100,21 @@ export async function renewHeartbeat(
         ),
     )
     .execute();
+}
+
+/**
+ * Returns whether a process runs whose program knows fewer migrations than this one. None can start
+ * any more, for it refuses the migrated ledger.
+ */
+export async function runsOlderProgram({ db }: LedgerContext): Promise<boolean> {
+  const older = await db
+    .selectFrom("processes")
+    .select("id")
+    .where((where) =>
+      where.or([where("schema_version", "is", null), where("schema_version", "<", schemaVersion)]),
+    )
+    .executeTakeFirst();
+  return older !== undefined;
 }
 
 /** Records that this process ends, so that no other waits for its heartbeat to time out. */

@@ -20,8 +20,8 @@ import type { ReserveWish } from "../payments/reserve-request.ts";
 import { paymentStats } from "../queries/payment-stats.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks, undoBlocks } from "../transactions/undo-blocks.ts";
+import { archivePayments } from "./archive-payments.ts";
 import { closePayments, expirePayments } from "./expire-payments.ts";
-import { forgetPayments } from "./forget-payments.ts";
 import { sumPayments } from "./sum-payments.ts";
 
 const hour = 3_600_000;
@@ -236,10 +236,10 @@ function createHistory(
       return void (await undoBlocks(ledger, { network, blockHashes: [blockOf(pick % 5).hash] }));
     }
     if (kind === "forget") {
-      const progress = { afterPayment: "", afterTransaction: "" };
-      return void (await forgetPayments(ledger, {
-        progress,
+      return void (await archivePayments(ledger, {
+        after: "",
         before: ledger.now() - day,
+        undeliveredBefore: undefined,
         limit: 100,
       }));
     }

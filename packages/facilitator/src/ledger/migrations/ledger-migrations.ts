@@ -1,4 +1,5 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
+import { archiveEndedPayments } from "./archive-ended-payments.ts";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
@@ -25,5 +26,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "records of payers with code", up: keepCodeRecords },
     { title: "sums of ended payments", up: sumPayments },
     { title: "the chain of each network", up: recordGenesis },
+    { title: "payments that have ended, in a compact form", up: archiveEndedPayments },
   ],
 };

@@ -42,6 +42,11 @@ export interface LedgerPayment {
   finalAt: number | undefined;
   deliveredAt: number | undefined;
   closedAt: number | undefined;
+  /**
+   * True once its signed forms, its request's fingerprint and its key are deleted: `fingerprint` is
+   * empty then.
+   */
+  isPruned: boolean;
 }
 
 /** The part of a payment that a settlement's response is made of. */
@@ -166,5 +171,6 @@ export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPaymen
     finalAt: row.final_at ?? undefined,
     deliveredAt: row.delivered_at ?? undefined,
     closedAt: row.closed_at ?? undefined,
+    isPruned: false,
   };
 }

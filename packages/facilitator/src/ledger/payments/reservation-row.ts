@@ -85,5 +85,6 @@ export function reservedPayment(options: {
     finalAt: undefined,
     deliveredAt: undefined,
     closedAt: undefined,
+    isPruned: false,
   };
 }

@@ -88,8 +88,9 @@ async function reserveAll(
   const { write, soldNames } = ledger;
   const reserve = (transaction: Transaction<LedgerSchema>) =>
     reservePayments(ledger, transaction, { requests, alreadyDebited });
+  const names = { known: soldNames, now: ledger.now() };
   // Ids are remembered: the row of a new name must outlive a crash of the database.
-  const reserved = await write(reserve, areNamesKnown(requests, soldNames) ? forProcess : {});
+  const reserved = await write(reserve, areNamesKnown(requests, names) ? forProcess : {});
   rememberSoldNames(soldNames, reserved.soldNames);
   return reserved.results;
 }
@@ -264,11 +265,11 @@ function admit(
 }
 
 async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
-  const { ledger, transaction, admitted, inserts, overwrites, orders } = reserving;
+  const { ledger, transaction, now, admitted, inserts, overwrites, orders } = reserving;
   const { dialect } = ledger;
   const requests = admitted.map(({ request }) => request);
   const known = ledger.soldNames;
-  const soldNames = await findSoldNames({ transaction, dialect, requests, known });
+  const soldNames = await findSoldNames({ transaction, dialect, requests, known, now });
   for (const { request, row } of admitted) nameSoldItem(row, request, soldNames);
   await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
   for (const overwrite of overwrites) await overwrite();

@@ -20,10 +20,12 @@ import {
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
+import { archivePayments } from "../maintenance/archive-payments.ts";
 import { sumPayments } from "../maintenance/sum-payments.ts";
 import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
+import { endedStates } from "../schema.ts";
 import { listPayments, type PaymentFilter } from "./list-payments.ts";
 import { paymentStats } from "./payment-stats.ts";
 
@@ -117,71 +119,98 @@ describe.each(engines)("the list of payments on %s", (engine) => {
     return [...single, ...pairs].flatMap((filter) => [filter, { ...filter, ...time }]);
   }
 
-  it("holds exactly the payments of each filter, and its pages are one after the other", async () => {
-    const ledger = await join("one");
-    await fill(ledger);
-    const all = (await listPayments(ledger, { limit: 1_000 })).payments;
-    expect(all).toHaveLength(60);
-    const routeOf = new Map(
-      (
-        await ledger.db
-          .selectFrom("payments")
-          .innerJoin("sold_names", "sold_names.id", "route_id")
-          .select(["payments.id", "name"])
-          .execute()
-      ).map(({ id, name }) => [id, name]),
-    );
-    for (const filter of filtersOf(ledger.now())) {
-      const expected = all.filter(
-        ({ id, state, authorization: of, createdAt }) =>
-          (filter.state ?? state) === state &&
-          (filter.network ?? of.network) === of.network &&
-          (filter.asset ?? of.asset) === of.asset &&
-          (filter.payer ?? of.payer) === of.payer &&
-          (filter.route ?? routeOf.get(id)) === routeOf.get(id) &&
-          (filter.createdFrom ?? 0) <= createdAt &&
-          createdAt < (filter.createdBefore ?? Number.POSITIVE_INFINITY),
-      );
-      const found: string[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await listPayments(ledger, { ...filter, limit: 7, cursor });
-        found.push(...page.payments.map(({ id }) => id));
-        cursor = page.nextCursor;
-      } while (cursor !== undefined);
-      expect({ filter, found }).toEqual({ filter, found: expected.map(({ id }) => id) });
-    }
-  });
+  /** Moves every payment that has ended into the archive, and returns their number. */
+  async function archiveEnded(ledger: LedgerContext): Promise<number> {
+    const time = { valid_before: ledger.dialect.amount.encode(1n), token: null, closed_at: 1 };
+    await ledger.db
+      .updateTable("payments")
+      .set({ ...time, final_at: 1, delivered_at: 1 })
+      .where("state", "in", endedStates)
+      .execute();
+    const { ended } = await archivePayments(ledger, {
+      after: "",
+      before: ledger.now() + 1,
+      undeliveredBefore: undefined,
+      limit: 1_000,
+    });
+    return ended;
+  }
 
-  it("counts any range of time as its payments do, by day and by route", async () => {
-    const ledger = await join("one");
-    await fill(ledger);
-    const { payments } = await listPayments(ledger, { limit: 1_000 });
-    const ends = [undefined, 0, 17, 24, 48.5, 71, 100].map((hours) =>
-      hours === undefined ? undefined : ledger.now() - hours * hour,
-    );
-    for (const createdFrom of ends) {
-      for (const createdBefore of ends) {
-        const within = payments.filter(
-          ({ createdAt }) =>
-            createdAt >= (createdFrom ?? 0) && createdAt < (createdBefore ?? createdAt + 1),
+  const places = [{ place: "its table" }, { place: "the archive" }];
+
+  it.each(places)(
+    "holds exactly the payments of each filter, page by page, from $place",
+    async ({ place }) => {
+      const ledger = await join("one");
+      await fill(ledger);
+      const all = (await listPayments(ledger, { limit: 1_000 })).payments;
+      expect(all).toHaveLength(60);
+      const routeOf = new Map(
+        (
+          await ledger.db
+            .selectFrom("payments")
+            .innerJoin("sold_names", "sold_names.id", "route_id")
+            .select(["payments.id", "name"])
+            .execute()
+        ).map(({ id, name }) => [id, name]),
+      );
+      if (place === "the archive") expect(await archiveEnded(ledger)).toBe(40);
+      for (const filter of filtersOf(ledger.now())) {
+        const expected = all.filter(
+          ({ id, state, authorization: of, createdAt }) =>
+            (filter.state ?? state) === state &&
+            (filter.network ?? of.network) === of.network &&
+            (filter.asset ?? of.asset) === of.asset &&
+            (filter.payer ?? of.payer) === of.payer &&
+            (filter.route ?? routeOf.get(id)) === routeOf.get(id) &&
+            (filter.createdFrom ?? 0) <= createdAt &&
+            createdAt < (filter.createdBefore ?? Number.POSITIVE_INFINITY),
         );
-        const stats = await paymentStats(ledger, { createdFrom, createdBefore });
-        const byDay = await paymentStats(ledger, {
-          createdFrom,
-          createdBefore,
-          by: ["day", "route"],
-        });
-        for (const each of [stats, byDay]) {
-          expect(each.reduce((sum, { count }) => sum + count, 0)).toBe(within.length);
-          expect(each.reduce((sum, { amount }) => sum + amount, 0n)).toBe(
-            within.reduce((sum, { value }) => sum + value, 0n),
-          );
-        }
-        expect(byDay.every(({ route }) => route !== undefined)).toBe(true);
+        const found: string[] = [];
+        let cursor: string | undefined;
+        do {
+          const page = await listPayments(ledger, { ...filter, limit: 7, cursor });
+          found.push(...page.payments.map(({ id }) => id));
+          cursor = page.nextCursor;
+        } while (cursor !== undefined);
+        expect({ filter, found }).toEqual({ filter, found: expected.map(({ id }) => id) });
       }
-    }
-  });
+    },
+  );
+
+  it.each(places)(
+    "counts any range of time by day and by route, from $place",
+    async ({ place }) => {
+      const ledger = await join("one");
+      await fill(ledger);
+      const { payments } = await listPayments(ledger, { limit: 1_000 });
+      if (place === "the archive") expect(await archiveEnded(ledger)).toBe(40);
+      const ends = [undefined, 0, 17, 24, 48.5, 71, 100].map((hours) =>
+        hours === undefined ? undefined : ledger.now() - hours * hour,
+      );
+      for (const createdFrom of ends) {
+        for (const createdBefore of ends) {
+          const within = payments.filter(
+            ({ createdAt }) =>
+              createdAt >= (createdFrom ?? 0) && createdAt < (createdBefore ?? createdAt + 1),
+          );
+          const stats = await paymentStats(ledger, { createdFrom, createdBefore });
+          const byDay = await paymentStats(ledger, {
+            createdFrom,
+            createdBefore,
+            by: ["day", "route"],
+          });
+          for (const each of [stats, byDay]) {
+            expect(each.reduce((sum, { count }) => sum + count, 0)).toBe(within.length);
+            expect(each.reduce((sum, { amount }) => sum + amount, 0n)).toBe(
+              within.reduce((sum, { value }) => sum + value, 0n),
+            );
+          }
+          expect(byDay.every(({ route }) => route !== undefined)).toBe(true);
+        }
+      }
+    },
+  );
 
   it("goes through no table of payments for any filter, where an index can serve it", async () => {
     const ledger = await join("one");

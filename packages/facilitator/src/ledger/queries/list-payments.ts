@@ -1,5 +1,6 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger-context.ts";
+import { inSnapshot } from "../ledger-reads.ts";
 import {
   type ConcludedPayment,
   concludedColumns,
@@ -9,6 +10,7 @@ import {
 } from "../payments/ledger-payment.ts";
 import type { PaymentState } from "../schema.ts";
 import type { CreatedRange } from "./created-range.ts";
+import { getArchived, readArchived } from "./find-archived.ts";
 import { readNewest } from "./read-newest.ts";
 
 /** Filter for a list of payments. */
@@ -48,8 +50,8 @@ export async function listPayments(
   let isMore = true;
   while (isMore && found.length <= limit) {
     const wanted = Math.min(limit + 1 - found.length, chunkRows);
-    const rows = await readNewest(reads, { ...filter, cursor }, wanted);
-    found.push(...rows.map((row) => toLedgerPayment(row, reads.dialect)));
+    const rows = await readBoth(reads, { ...filter, cursor }, wanted);
+    found.push(...rows);
     cursor = found.at(-1)?.id;
     isMore = rows.length === wanted;
   }
@@ -57,7 +59,31 @@ export async function listPayments(
   return { payments, nextCursor: found.length > limit ? payments.at(-1)?.id : undefined };
 }
 
-/** Payments by their ids. */
+/** The newest payments of a filter, archived or not, of one moment. */
+function readBoth(
+  reads: LedgerReads,
+  filter: PaymentFilter,
+  limit: number,
+): Promise<LedgerPayment[]> {
+  return inSnapshot(reads, async (snapshot) => {
+    const rows = await readNewest(snapshot, filter, limit);
+    const above = rows.length === limit ? rows.at(-1)?.id : undefined;
+    const archived = await readArchived(snapshot, filter, { above, limit });
+    return [...rows.map((row) => toLedgerPayment(row, reads.dialect)), ...archived]
+      .sort((one, other) => (one.id < other.id ? 1 : -1))
+      .slice(0, limit);
+  });
+}
+
+/** A payment by its id, archived or not. */
+export function getPayment(reads: LedgerReads, id: string): Promise<LedgerPayment | undefined> {
+  return inSnapshot(reads, async (snapshot) => {
+    const [payment] = await getPayments(snapshot, [id]);
+    return payment ?? getArchived(snapshot, id);
+  });
+}
+
+/** Payments by their ids, without archived ones. */
 export async function getPayments(
   { db, dialect }: LedgerReads,
   ids: readonly string[],

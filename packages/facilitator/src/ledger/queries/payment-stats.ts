@@ -1,10 +1,12 @@
 import type { Address, Network } from "@coinslot/protocol";
 import { type SelectQueryBuilder, sql } from "kysely";
+import { bytesToHex } from "viem";
 import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
 import { endedStates, type LedgerSchema, openStates, type PaymentState } from "../schema.ts";
+import { sortableIdAt } from "../sortable-id.ts";
 import { is } from "../states.ts";
-import { type CreatedRange, dayMs, isCreatedWithin } from "./created-range.ts";
+import { type CreatedRange, createdIds, dayMs, isCreatedWithin } from "./created-range.ts";
 
 /** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
@@ -167,10 +169,37 @@ async function sumDays({ db, dialect }: LedgerReads, days: Days): Promise<Part[]
   return parts;
 }
 
-/** Ended payments of a part of a day. */
-function sumEnded(reads: LedgerReads, range: CreatedRange): Promise<Part[]> {
-  return sumPayments(reads, (query) =>
+/** Ended payments of a part of a day, with the archived ones. */
+async function sumEnded(reads: LedgerReads, range: CreatedRange): Promise<Part[]> {
+  const parts = await sumPayments(reads, (query) =>
     query.where(isCreatedWithin(range)).where("state", "in", endedStates),
+  );
+  return [...parts, ...(await sumArchived(reads, range))];
+}
+
+async function sumArchived({ db, dialect }: LedgerReads, range: CreatedRange): Promise<Part[]> {
+  const { createdFrom = 0, createdBefore = maxDay * dayMs } = range;
+  const { from, before } = createdIds(range);
+  const day = sql<number>`created_at / ${sql.lit(dayMs)}`;
+  const rows = await db
+    .selectFrom("archived_payments")
+    .select(["network", "asset", "route_id", "state", day.as("day")])
+    .select((select) => [
+      select.fn.countAll().as("count"),
+      dialect.amount.sum(select.ref("value")).as("amount"),
+    ])
+    .where("id", ">=", sortableIdAt(from))
+    .where("id", "<", sortableIdAt(before))
+    .where("created_at", ">=", createdFrom)
+    .where("created_at", "<", createdBefore)
+    .groupBy(["network", "asset", "route_id", "state", day])
+    .execute();
+  return rows.map((row) =>
+    toPart(
+      { ...row, asset: bytesToHex(row.asset), route_id: row.route_id ?? 0 },
+      Number(row.count),
+      dialect.amount.decode(row.amount),
+    ),
   );
 }
 

@@ -11,7 +11,7 @@ import { findZones, unsummedZone } from "./find-zones.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 
 /**
- * The newest payments of a filter, in the order of their ids, by the way that costs the least:
+ * The newest payments of a filter that are not archived, in the order of their ids, by the way that costs the least:
  *
  * - of a payer: by its index, and sorted.
  * - in an open state: by the index of that state, and sorted; open payments are few.
@@ -57,8 +57,8 @@ interface Listing {
   limit: number;
 }
 
-/** The id of a route; `null` if nothing was ever sold under this name. */
-async function findRoute({ db }: LedgerReads, route: string): Promise<number | null> {
+/** Id of a route; `null` if nothing was ever sold under this name. */
+export async function findRoute({ db }: LedgerReads, route: string): Promise<number | null> {
   const row = await db
     .selectFrom("sold_names")
     .select("id")

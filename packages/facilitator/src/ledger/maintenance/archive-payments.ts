@@ -1,0 +1,204 @@
+import type { Dialect } from "@coinslot/storage";
+import type { ExpressionBuilder, Transaction } from "kysely";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+import {
+  idBound,
+  nameColumns,
+  namesOfKept,
+  nextAfter,
+  type WalkOptions,
+  type WalkStep,
+} from "./walk.ts";
+
+export interface ArchiveOptions extends WalkOptions {
+  /**
+   * Unix milliseconds: a payment that became final before this time, and was never delivered, has
+   * ended too. `undefined`: none has.
+   */
+  undeliveredBefore: number | undefined;
+}
+
+/**
+ * Moves payments that have ended into `archived_payments`, without the parts that served their
+ * requests, and deletes the signatures of the other final ones. One step of a walk in the order of
+ * their creation.
+ *
+ * A payment has ended when two conditions hold. The chain can do nothing for it any more: final or
+ * closed before `before`, or never queued, and past its `validBefore`. No buyer can be served for
+ * it: delivered, and its kept answer gone. A request for an archived payment finds none, as if it
+ * had never been seen, and its authorization is refused as expired.
+ *
+ * The racers are a caller that reserves a released payment once more, one that resumes a payment
+ * which was not delivered, and another process that archives. Rows that one of them has locked are
+ * left to the next walk. It waits for the rows that this step has locked, and finds none of those
+ * that were moved.
+ */
+export function archivePayments(ledger: LedgerContext, options: ArchiveOptions): Promise<WalkStep> {
+  return ledger.write((transaction) => archiveStep(ledger, transaction, options), forProcess);
+}
+
+async function archiveStep(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  options: ArchiveOptions,
+): Promise<WalkStep> {
+  const { dialect } = ledger;
+  const oldest = await transaction
+    .selectFrom("payments")
+    .select(["id", ...nameColumns])
+    .where("id", ">", options.after)
+    .where("id", "<", idBound(options))
+    .orderBy("id")
+    .limit(options.limit)
+    .execute();
+  if (oldest.length === 0) return { ended: 0, after: undefined, keptNames: [] };
+  const conditions = conditionsOf(ledger, options);
+  const final = await transaction
+    .selectFrom("payments")
+    .select(["id", "pay_to_id"])
+    .select((where) =>
+      where.case().when(conditions.hasEnded(where)).then(1).else(0).end().as("has_ended"),
+    )
+    .where("id", "in", dialect.among(oldest.map(({ id }) => id)))
+    .where((where) => where.or([conditions.isFinal(where), conditions.hasEnded(where)]))
+    .orderBy("id")
+    .$call(dialect.forUpdateSkipLocked)
+    .execute();
+  const ended = final.filter(({ has_ended }) => Number(has_ended) === 1);
+  const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+  const unnamed = final.filter(({ pay_to_id }) => pay_to_id === null);
+  await nameRecipients({ transaction, dialect, ids: idsOf(unnamed), now: ledger.now() });
+  await move({ transaction, dialect, ids: idsOf(ended) });
+  if (final.length > 0) {
+    await transaction
+      .deleteFrom("orders")
+      .where("payment_id", "in", dialect.among(idsOf(final)))
+      .execute();
+  }
+  const keptNames = namesOfKept(oldest, ended);
+  return { ended: ended.length, after: nextAfter(oldest, options), keptNames };
+}
+
+type Where = ExpressionBuilder<LedgerSchema, "payments">;
+
+/** Conditions on the rows of a step. A row is checked again as it is locked. */
+function conditionsOf(ledger: LedgerContext, { before, undeliveredBefore }: ArchiveOptions) {
+  const { dialect } = ledger;
+  const nowSeconds = dialect.amount.encode(BigInt(Math.floor(ledger.now() / 1000)));
+  const isFinal = (where: Where) =>
+    where.and([where("state", "=", is("confirmed")), where("final_at", "<", before)]);
+  const isServed = (where: Where) =>
+    undeliveredBefore === undefined
+      ? where("delivered_at", "<", before)
+      : where.or([
+          where("delivered_at", "<", before),
+          where.and([
+            where("delivered_at", "is", null),
+            where("final_at", "<", undeliveredBefore),
+            where("token", "is", null),
+          ]),
+        ]);
+  const hasEnded = (where: Where) =>
+    where.and([
+      where("valid_before", "<=", nowSeconds),
+      where.or([
+        where.and([isFinal(where), isServed(where)]),
+        where.and([where("state", "=", is("failed")), where("closed_at", "<", before)]),
+        where("state", "in", [is("expired"), is("released")]),
+      ]),
+      where.not(
+        where.exists(
+          where
+            .selectFrom("answers")
+            .select("answers.payment_id")
+            .whereRef("answers.payment_id", "=", "payments.id"),
+        ),
+      ),
+    ]);
+  return { isFinal, hasEnded };
+}
+
+interface Rows {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  ids: readonly string[];
+}
+
+/** Payments older than the dictionary have their recipient in their order alone. */
+async function nameRecipients({ transaction, dialect, ids, now }: Rows & { now: number }) {
+  if (ids.length === 0) return;
+  const recipients = await transaction
+    .selectFrom("orders")
+    .select("pay_to")
+    .distinct()
+    .where("payment_id", "in", dialect.among(ids))
+    .orderBy("pay_to")
+    .execute();
+  if (recipients.length === 0) return;
+  await dialect.insertMany<LedgerSchema, "sold_names">(
+    transaction,
+    "sold_names",
+    recipients.map(({ pay_to }) => ({ name: pay_to, used_at: now })),
+    { keys: ["name"], replace: ["used_at"] },
+  );
+  await transaction
+    .updateTable("payments")
+    .set(({ selectFrom }) => ({
+      pay_to_id: selectFrom("orders")
+        .innerJoin("sold_names", "sold_names.name", "orders.pay_to")
+        .select("sold_names.id")
+        .whereRef("orders.payment_id", "=", "payments.id"),
+    }))
+    .where("id", "in", dialect.among(ids))
+    .execute();
+}
+
+const sameColumns = [
+  "id",
+  "network",
+  "value",
+  "valid_before",
+  "state",
+  "scheme",
+  "carried",
+  "runs",
+  "block_number",
+  "reason",
+  "created_at",
+  "queued_at",
+  "submitted_at",
+  "confirmed_at",
+  "final_at",
+  "delivered_at",
+  "closed_at",
+  "wire",
+  "gas_share",
+  ...nameColumns,
+] as const;
+
+const hexColumns = [
+  "asset",
+  "authority",
+  "payer",
+  "nonce",
+  "block_hash",
+  "transaction_hash",
+] as const;
+
+async function move({ transaction, dialect, ids }: Rows): Promise<void> {
+  if (ids.length === 0) return;
+  await transaction
+    .insertInto("archived_payments")
+    .columns([...sameColumns, ...hexColumns])
+    .expression(
+      transaction
+        .selectFrom("payments")
+        .select(sameColumns)
+        .select((row) => hexColumns.map((column) => dialect.fromHex(row.ref(column)).as(column)))
+        .where("id", "in", dialect.among(ids)),
+    )
+    .execute();
+  await transaction.deleteFrom("payments").where("id", "in", dialect.among(ids)).execute();
+}

@@ -1,0 +1,174 @@
+import { type Hex, toLowerHex } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import { type Selectable, type SqlBool, sql } from "kysely";
+import { hexToBytes } from "viem";
+import type { LedgerReads } from "../ledger-context.ts";
+import type { LedgerPayment } from "../payments/ledger-payment.ts";
+import { type ArchivedPaymentsTable, openStates } from "../schema.ts";
+import { sortableIdAt } from "../sortable-id.ts";
+import { createdIds, type IdTimes } from "./created-range.ts";
+import { findZones } from "./find-zones.ts";
+import type { PaymentFilter } from "./list-payments.ts";
+import { findRoute } from "./read-newest.ts";
+
+/** An archived payment by its id. */
+export async function getArchived(
+  { db, dialect }: LedgerReads,
+  id: string,
+): Promise<LedgerPayment | undefined> {
+  const row = await db
+    .selectFrom("archived_payments")
+    .select(columns)
+    .where("id", "=", id)
+    .executeTakeFirst();
+  return row && toArchivedPayment(row, dialect);
+}
+
+/** A part of the archived payments of a filter. */
+interface ArchivedBounds {
+  /** Only payments with larger ids. */
+  above: string | undefined;
+  limit: number;
+}
+
+/**
+ * The newest archived payments of a filter, by the way that costs the least: of a payer, and of
+ * those that are not confirmed, by their index. Of a network, asset or route, and confirmed ones,
+ * along the ids of those days whose sums have such payments. All others along the ids.
+ */
+export async function readArchived(
+  reads: LedgerReads,
+  filter: PaymentFilter,
+  { above, limit }: ArchivedBounds,
+): Promise<LedgerPayment[]> {
+  const { payer, state, route, network, asset } = filter;
+  // No open payment is archived.
+  if (openStates.some((open) => open === state)) return [];
+  const routeId = route === undefined ? undefined : await findRoute(reads, route);
+  if (routeId === null) return [];
+  const hasSums = network !== undefined || asset !== undefined || routeId !== undefined;
+  const isSpread = payer === undefined && (state === "confirmed" || (!state && hasSums));
+  const zones = isSpread ? await findZones(reads, { ...filter, routeId }) : [createdIds({})];
+  const range = createdIds(filter);
+  const found: LedgerPayment[] = [];
+  for (const zone of zones) {
+    if (found.length >= limit) break;
+    if (zone.from >= range.before || zone.before <= range.from) continue;
+    const bounds = { above, routeId, zone, limit: limit - found.length };
+    const rows = await selectArchived(reads, filter, bounds).execute();
+    found.push(...rows.map((row) => toArchivedPayment(row, reads.dialect)));
+  }
+  return found;
+}
+
+/** A statement of `readArchived`. */
+export function selectArchived(
+  { db }: Pick<LedgerReads, "db">,
+  filter: PaymentFilter,
+  { above, routeId, zone, limit }: ArchivedBounds & { routeId: number | undefined; zone: IdTimes },
+) {
+  const { network, asset, payer, state, createdFrom, createdBefore, cursor } = filter;
+  const range = createdIds(filter);
+  // One bound at each end: an index is entered by one.
+  const from = sortableIdAt(Math.max(range.from, zone.from));
+  const before = sortableIdAt(Math.min(range.before, zone.before));
+  let query = db
+    .selectFrom("archived_payments")
+    .select(columns)
+    .where("id", "<", cursor !== undefined && cursor < before ? cursor : before)
+    .orderBy("id", "desc")
+    .limit(limit);
+  query =
+    above !== undefined && above >= from
+      ? query.where("id", ">", above)
+      : query.where("id", ">=", from);
+  if (createdFrom !== undefined) query = query.where("created_at", ">=", createdFrom);
+  if (createdBefore !== undefined) query = query.where("created_at", "<", createdBefore);
+  if (network !== undefined) query = query.where("network", "=", network);
+  if (asset !== undefined) query = query.where("asset", "=", hexToBytes(toLowerHex(asset)));
+  if (payer !== undefined) query = query.where("payer", "=", hexToBytes(toLowerHex(payer)));
+  if (routeId !== undefined) query = query.where("route_id", "=", routeId);
+  if (state !== undefined) query = query.where("state", "=", state);
+  // The very condition of their index, which is over few rows.
+  if (state !== undefined && state !== "confirmed") query = query.where(isUnpaid);
+  return query;
+}
+
+const isUnpaid = sql<SqlBool>`state in ('failed', 'expired', 'released')`;
+
+/** SQLite reads `*` in twice the time, since the names behind it follow the schema. */
+const columns = [
+  "id",
+  "network",
+  "asset",
+  "authority",
+  "payer",
+  "nonce",
+  "value",
+  "valid_before",
+  "state",
+  "scheme",
+  "carried",
+  "runs",
+  "block_number",
+  "block_hash",
+  "transaction_hash",
+  "reason",
+  "created_at",
+  "queued_at",
+  "submitted_at",
+  "confirmed_at",
+  "final_at",
+  "delivered_at",
+  "closed_at",
+] as const satisfies readonly (keyof ArchivedPaymentsTable)[];
+
+type ArchivedRow = Pick<Selectable<ArchivedPaymentsTable>, (typeof columns)[number]>;
+
+function toArchivedPayment(row: ArchivedRow, dialect: Dialect): LedgerPayment {
+  const [blockHash, transactionHash] = [hexOf(row.block_hash), hexOf(row.transaction_hash)];
+  const authority = hexOf(row.authority);
+  return {
+    id: row.id,
+    kind: row.scheme,
+    authorization: {
+      network: row.network,
+      asset: toHex(row.asset),
+      ...(authority ? { authority } : {}),
+      payer: toHex(row.payer),
+      nonce: toHex(row.nonce),
+    },
+    value: dialect.amount.decode(row.value),
+    validBefore: dialect.amount.decode(row.valid_before),
+    state: row.state,
+    fingerprint: "",
+    keyHash: undefined,
+    unusedAtBlock: undefined,
+    transactionId: undefined,
+    attempts: row.carried,
+    runs: row.runs,
+    settlesAlone: false,
+    inclusion:
+      transactionHash === undefined || row.block_number === null || blockHash === undefined
+        ? undefined
+        : { transactionHash, blockNumber: row.block_number, blockHash },
+    reason: row.reason ?? undefined,
+    createdAt: row.created_at,
+    queuedAt: row.queued_at ?? undefined,
+    submittedAt: row.submitted_at ?? undefined,
+    confirmedAt: row.confirmed_at ?? undefined,
+    finalAt: row.final_at ?? undefined,
+    deliveredAt: row.delivered_at ?? undefined,
+    closedAt: row.closed_at ?? undefined,
+    isPruned: true,
+  };
+}
+
+function hexOf(bytes: Uint8Array | null): Hex | undefined {
+  return bytes === null ? undefined : toHex(bytes);
+}
+
+/** A page has thousands of these. */
+function toHex(bytes: Uint8Array): Hex {
+  return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
+}
