@@ -23,6 +23,7 @@ import type {
   FeeOptions,
 } from "./facilitator-options.ts";
 import { readRelayer } from "./relayer-account.ts";
+import { readRetention } from "./retention-options.ts";
 
 /** A network as configured, with every default filled in. */
 export interface NetworkConfiguration {
@@ -104,30 +105,6 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     now,
   };
 }
-
-function readRetention({
-  keepPaymentsDays,
-  keepSignaturesDays = 30,
-  keepUndeliveredDays,
-}: FacilitatorOptions): { retention: RetentionTimes; problems: string[] } {
-  const days = { keepPaymentsDays, keepSignaturesDays, keepUndeliveredDays };
-  const problems = Object.entries(days)
-    .filter(([, value]) => value !== undefined && !(value >= 1))
-    .map(([name]) => `${name} must be at least 1${keptByDefault[name] ?? ""}`);
-  // Whole: PostgreSQL compares them with whole numbers alone.
-  const toMs = (value: number | undefined) => value && Math.round(value * 86_400_000);
-  const retention = {
-    keepSignaturesMs: toMs(Math.min(keepSignaturesDays, keepPaymentsDays ?? Infinity)) ?? 0,
-    keepPaymentsMs: toMs(keepPaymentsDays),
-    keepUndeliveredMs: toMs(keepUndeliveredDays),
-  };
-  return { retention, problems };
-}
-
-const keptByDefault: Record<string, string> = {
-  keepPaymentsDays: "; leave it out to keep every payment",
-  keepUndeliveredDays: "; leave it out to keep every payment that was not delivered",
-};
 
 function readNetwork(
   options: FacilitatorNetworkOptions,
