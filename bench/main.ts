@@ -5,11 +5,11 @@
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
 import { bounds } from "./scenarios/growth/bounds.ts";
+import { fleet } from "./scenarios/growth/fleet.ts";
 import { nodeBill } from "./scenarios/growth/node-bill.ts";
 import { operators } from "./scenarios/growth/operators.ts";
-import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
-import { fleet } from "./scenarios/growth/fleet.ts";
 import { rollingRestart } from "./scenarios/growth/rolling-restart.ts";
+import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
 import { years } from "./scenarios/growth/years.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";

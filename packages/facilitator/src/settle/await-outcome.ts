@@ -7,7 +7,7 @@ import { releasePayment } from "../ledger/payments/release-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import { findHashes } from "../ledger/transactions/find-transactions.ts";
 import { schemeOf } from "../schemes/registry.ts";
-import { planQueued, planResumed } from "./engine.ts";
+import { planQueued, planResumed } from "./fleet/plan-payments.ts";
 import { hasOutcome } from "./outcome-notifier.ts";
 import { type StandingPayment, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";

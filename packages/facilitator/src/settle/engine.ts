@@ -1,10 +1,14 @@
 import type { BlockEvent } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
-import { channelOf } from "../ledger/process-id.ts";
-import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
-import { canSettle, hasRoom, patienceOf } from "./fleet/ability.ts";
-import { createHandOver, type HandOver, queueChannel, readHandOver } from "./fleet/hand-over.ts";
+import { findPayingRelayers, hasRoom, patienceOf } from "./fleet/ability.ts";
+import {
+  createHandOver,
+  type HandOver,
+  listenToHandOvers,
+  queueChannel,
+} from "./fleet/hand-over.ts";
+import { passOn, planAdopted, planSweep } from "./fleet/plan-payments.ts";
 import {
   leasesChannel,
   type RelayerSharing,
@@ -62,8 +66,8 @@ export async function startNetworkSettlement(
   options: NetworkSettlementOptions,
 ): Promise<NetworkSettlement> {
   const settlement = createNetworkSettlement(options);
-  const { context, network, relayers, subscriptions } = settlement;
-  const { ledger } = context;
+  const { network, relayers, subscriptions } = settlement;
+  const { ledger } = settlement.context;
   const known = network.watcher.latest();
   if (known) network.pace.saw(Number(known.number));
   subscriptions.push(
@@ -80,6 +84,8 @@ export async function startNetworkSettlement(
     for (const [channel, handle] of handlersOf(settlement)) {
       subscriptions.push(await ledger.listen(channel, handle));
     }
+    const onHandOver = (ids: readonly string[]) => planAdopted(settlement, ids);
+    subscriptions.push(await listenToHandOvers(ledger, network.network, onHandOver));
     const onSighting = (sighting: Sighting) => learnSighting(settlement, sighting);
     subscriptions.push(await listenToSightings(ledger, network.network, onSighting));
   } catch (error) {
@@ -94,13 +100,12 @@ export async function startNetworkSettlement(
 function handlersOf(
   settlement: NetworkSettlement,
 ): readonly (readonly [string, (payload?: string) => void])[] {
-  const { context, network, queues, planning, sharing } = settlement;
+  const { network, sharing } = settlement;
   const ifForUs = (handle: () => void) => (payload: string | undefined) => {
     // No payload: the connection was lost for a while, anything may have happened.
     if (payload === undefined || payload === network.network) handle();
   };
-  const own = channelOf(queueChannel, context.ledger.processId);
-  const handlers: [string, (payload?: string) => void][] = [
+  return [
     [queueChannel, ifForUs(() => planSweep(settlement))],
     [
       undoneChannel,
@@ -111,37 +116,6 @@ function handlersOf(
     ],
     [leasesChannel, ifForUs(sharing.trigger)],
   ];
-  if (own !== undefined) {
-    handlers.push([
-      own,
-      (payload) => {
-        const ids = payload === undefined ? [] : readHandOver(network.network, payload);
-        if (ids.length === 0) return;
-        queues.adopt(ids);
-        planning.trigger();
-      },
-    ]);
-  }
-  return handlers;
-}
-
-/**
- * Plans a payment that has been queued here. Without a relayer that can pay, another process does.
- */
-export function planQueued(settlement: NetworkSettlement, queued: OrderedPayment): void {
-  const { queues, planning, handOver } = settlement;
-  const { id, settlesAlone } = queued.payment;
-  if (!canSettle(settlement) && handOver.offer([id])) return;
-  queues[settlesAlone ? "alone" : "shared"].add(queued);
-  planning.trigger();
-}
-
-/** Plans a payment that was queued before: its request is taken up here, or was interrupted. */
-export function planResumed(settlement: NetworkSettlement, paymentId: string): void {
-  const { queues, planning, handOver } = settlement;
-  if (!canSettle(settlement) && handOver.offer([paymentId])) return;
-  queues.adopt([paymentId]);
-  planning.trigger();
 }
 
 /**
@@ -192,14 +166,10 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
       context,
       network,
       signer,
-      onRequeued(paymentIds) {
-        settlement.queues.adopt(paymentIds);
-        planning.trigger();
-      },
+      onRequeued: (paymentIds) => planAdopted(settlement, paymentIds),
       onReconciled() {
-        settlement.sweep.isDue = true;
         settlement.sweep.isTakeover = true;
-        planning.trigger();
+        planSweep(settlement);
       },
       onCapacity: planning.trigger,
       onInsufficientFunds: funds.readNow,
@@ -210,7 +180,8 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
       onGivenBack: () => void settlement.sharing.notify(),
     }),
   );
-  const sharing = startSharingRelayers({ context, network: network.network, relayers });
+  const onRound = () => passOn(settlement);
+  const sharing = startSharingRelayers({ context, network: network.network, relayers, onRound });
   const settlement: NetworkSettlement = {
     context,
     network,
@@ -285,15 +256,6 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
 }
 
 /**
- * Relayers with gas money. If none has any, all: the little that is left may be enough for the
- * queue.
- */
-function findPayingRelayers({ relayers, funds }: NetworkSettlement): readonly Relayer[] {
-  const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
-  return able.length > 0 ? able : relayers;
-}
-
-/**
  * Finds work without a notification: lost messages, payments of dead processes, expired answers.
  */
 function scheduleSweep(settlement: NetworkSettlement): void {
@@ -318,20 +280,6 @@ function scheduleFollowUp(settlement: NetworkSettlement, at: number): void {
     followUp.at = Number.POSITIVE_INFINITY;
     planning.trigger();
   }, delayMs);
-}
-
-/** Plans, after a sweep for payments that no process settles. */
-function planSweep({ sweep, planning }: NetworkSettlement): void {
-  sweep.isDue = true;
-  planning.trigger();
-}
-
-/** Hands over all that waits here, where this process cannot settle it and another one can. */
-function passOn(settlement: NetworkSettlement): void {
-  const { queues, handOver } = settlement;
-  if (canSettle(settlement)) return;
-  const ids = queues.ids();
-  if (ids.length > 0 && handOver.offer(ids)) queues.clear();
 }
 
 function invalidateQueues({ queues }: NetworkSettlement): void {

@@ -5,7 +5,8 @@ import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { countInFlight } from "../relay/relayer-state.ts";
 import type { RelayerSharing } from "./share-relayers.ts";
 
-interface Able {
+/** The relayers of a network, and their gas money. */
+export interface Able {
   relayers: readonly Relayer[];
   funds: Pick<RelayerFunds, "sufficeFor">;
   network: Pick<SettlementNetwork, "maxInFlight">;
@@ -14,6 +15,15 @@ interface Able {
 /** True if a relayer that this process plans for can pay, as far as is known. */
 export function canSettle({ relayers, funds }: Able): boolean {
   return relayers.some((relayer) => isReady(relayer) && funds.sufficeFor(relayer.signer.address));
+}
+
+/**
+ * Relayers with gas money. If none has any, all: the little that is left may be enough for the
+ * queue.
+ */
+export function findPayingRelayers({ relayers, funds }: Able): readonly Relayer[] {
+  const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
+  return able.length > 0 ? able : relayers;
 }
 
 /** True if a relayer that this process plans for may send another transaction. */

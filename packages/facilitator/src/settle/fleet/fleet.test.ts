@@ -198,7 +198,7 @@ describe("processes that share relayers, on PostgreSQL", () => {
 
   it("settle at once for a process whose relayer has no gas money", async () => {
     const { devnet, join, untilShared, owners, pay, carriers } = await begin();
-    const times = noSweeps;
+    const times = { ...noSweeps, idleMs: 500 };
     const first = await join(2, { times });
     const second = await join(2, { times });
     await untilShared([1, 1]);

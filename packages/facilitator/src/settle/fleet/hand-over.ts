@@ -60,8 +60,18 @@ export function createHandOver(options: {
   };
 }
 
-/** The ids in a message for a network, or none if it is for another one. */
-export function readHandOver(network: Network, payload: string): readonly string[] {
-  const [name, ids = ""] = payload.split(" ");
-  return name === network && ids !== "" ? ids.split(",") : [];
+/** Listens to the channel of this process for payments of a network. */
+export async function listenToHandOvers(
+  ledger: SettlementContext["ledger"],
+  network: Network,
+  onPayments: (paymentIds: readonly string[]) => void,
+): Promise<() => Promise<void>> {
+  const channel = channelOf(queueChannel, ledger.processId);
+  // In tests a process may have a name of the previous release.
+  if (channel === undefined) return async () => undefined;
+  return ledger.listen(channel, (payload) => {
+    // No payload: the connection was lost for a while. Sweeps find what was missed.
+    const [name, ids = ""] = payload?.split(" ") ?? [];
+    if (name === network && ids !== "") onPayments(ids.split(","));
+  });
 }

@@ -12,6 +12,8 @@ export interface RelayerSharingOptions {
   context: Pick<SettlementContext, "ledger" | "clock" | "times" | "logger">;
   network: Network;
   relayers: readonly Relayer[];
+  /** Called after each look at the leases: another process may have a relayer now. */
+  onRound: () => void;
 }
 
 /** Shares a network's relayers with the other processes of the ledger. */
@@ -66,8 +68,10 @@ export function startSharingRelayers(options: RelayerSharingOptions): RelayerSha
     sharing.cancelTimer?.();
     try {
       const isNew = sharing.membership === undefined;
-      await share(sharing, { onLost: round.trigger });
-      if (isNew && findOthers(sharing).settlers.length > 0) await notify();
+      const hasTaken = await share(sharing, { onLost: round.trigger });
+      options.onRound();
+      // The others give back what is too much for them, and hand over to this process.
+      if (isNew || hasTaken) await notify();
     } catch (err) {
       logger.warn({ err, network }, "the relayers' leases could not be read; retrying");
     }
@@ -122,7 +126,8 @@ function hashOf(relayers: readonly string[]): string {
     .slice(0, 8);
 }
 
-async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Promise<void> {
+/** Looks at the leases, and makes the next step. Returns whether it took some. */
+async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Promise<boolean> {
   const { context, network, names, relayers, groupPrefix } = sharing;
   const { ledger, times } = context;
   const self = ledger.processId;
@@ -158,6 +163,7 @@ async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Prom
   if (standing.some(({ name, isHeld }) => !isHeld && name.startsWith(settlerPrefix(network)))) {
     await ledger.leases.forget({ prefix: settlerPrefix(network), endedForMs: times.leaseMs });
   }
+  return take.length > 0;
 }
 
 async function join(sharing: Sharing, onLost: () => void): Promise<void> {

@@ -78,9 +78,9 @@ export async function planTransactions(options: PlanOptions): Promise<number | u
 }
 
 /** Time for the payments that gather. After a follow-up, the next payment or event plans again. */
-async function gatherUntil(plan: Plan): Promise<number | undefined> {
+function gatherUntil(plan: Plan): number | undefined {
   const at = nextFollowUp(plan);
-  return Number.isFinite(at) && (await plan.queues.shared.count(1)) > 0 ? at : undefined;
+  return Number.isFinite(at) && plan.queues.shared.count(1) > 0 ? at : undefined;
 }
 
 /** Infinite where nothing is in flight that could be followed. */
