@@ -97,7 +97,10 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     if (paid.outcome !== "reserved") throw new Error(paid.outcome);
     await recordOutcomes(one, [{ confirmed: { ids: [paid.paymentId], inclusion } }]);
     await deliverPayment(one, paid.token);
-    await undoBlocks(one, { network, blockHashes: [inclusion.blockHash] });
+    await undoBlocks(one, {
+      network,
+      blocks: [{ number: inclusion.blockNumber, hash: inclusion.blockHash }],
+    });
     await silence("one");
     await releaseAbandoned(two);
     for (const { paymentId } of [pending, paid]) {

@@ -99,7 +99,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
       inclusion,
       gasUsed: 1n,
     });
-    await finaliseBlocks(ledger, { network, blockHashes: [blockHash] });
+    await finaliseBlocks(ledger, { network, blocks: [{ number: nonces, hash: blockHash }] });
     return { id: paymentId, token, transactionId: transaction.id };
   }
 

@@ -227,13 +227,10 @@ function createHistory(
       return void (await expirePayments(ledger, { network, before: seconds() }));
     }
     if (kind === "finalise") {
-      return void (await finaliseBlocks(ledger, {
-        network,
-        blockHashes: [blockOf(pick % 5).hash],
-      }));
+      return void (await finaliseBlocks(ledger, { network, blocks: [blockOf(pick % 5)] }));
     }
     if (kind === "undo") {
-      return void (await undoBlocks(ledger, { network, blockHashes: [blockOf(pick % 5).hash] }));
+      return void (await undoBlocks(ledger, { network, blocks: [blockOf(pick % 5)] }));
     }
     if (kind === "forget") {
       return void (await archivePayments(ledger, {

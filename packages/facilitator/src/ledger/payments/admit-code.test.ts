@@ -146,7 +146,10 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion: inAnother, ...gas } }]);
     const token = await hold(ledger, other);
     await releasePayment(ledger, { token, payer: other, countsAgainstPayer: false });
-    await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+    await undoBlocks(ledger, {
+      network,
+      blocks: [{ number: inclusion.blockNumber, hash: inclusion.blockHash }],
+    });
     expect(await stateOf(ledger, id)).toBe("submitted");
     expect(await reservePayment(ledger, by(third))).toMatchObject({ why: "no_gas_left" });
   });
@@ -157,7 +160,10 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     await carry(ledger, id, 0);
     const confirmed = { ids: [id], inclusion, gasShare: 50_000n };
     await recordOutcomes(ledger, [{ confirmed }]);
-    await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+    await undoBlocks(ledger, {
+      network,
+      blocks: [{ number: inclusion.blockNumber, hash: inclusion.blockHash }],
+    });
     await recordOutcomes(ledger, [{ confirmed }]);
     expect(await stateOf(ledger, id)).toBe("confirmed");
     await hold(ledger, payer);

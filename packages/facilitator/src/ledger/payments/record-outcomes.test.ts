@@ -88,14 +88,18 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
     await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }], settled);
     expect(await findOpenTransactions(ledger, { network, relayer })).toEqual([]);
     expect(await findBlocks(ledger, network)).toEqual([{ number: 5, hash: hash(5) }]);
-    expect(await undoBlocks(ledger, { network, blockHashes: [hash(5)] })).toMatchObject([
-      { id, wasDelivered: false },
-    ]);
+    expect(
+      await undoBlocks(ledger, { network, blocks: [{ number: 5, hash: hash(5) }] }),
+    ).toMatchObject([{ id, wasDelivered: false }]);
     expect(await stateOf(ledger, id)).toBe("submitted");
     expect(await findOpenTransactions(ledger, { network, relayer })).toHaveLength(1);
     await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }], settled);
-    expect(await finaliseBlocks(ledger, { network, blockHashes: [hash(5)] })).toEqual([id]);
-    expect(await undoBlocks(ledger, { network, blockHashes: [hash(5)] })).toEqual([]);
+    expect(
+      await finaliseBlocks(ledger, { network, blocks: [{ number: 5, hash: hash(5) }] }),
+    ).toEqual([id]);
+    expect(await undoBlocks(ledger, { network, blocks: [{ number: 5, hash: hash(5) }] })).toEqual(
+      [],
+    );
   });
 
   it("expire a queued payment once its execution has become impossible", async () => {

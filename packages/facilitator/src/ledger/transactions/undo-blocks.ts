@@ -1,7 +1,9 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
+import type { ExpressionBuilder } from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import { takeFromRecords } from "../payments/code-records.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
 /** A block that holds payments or transactions of ours which are not final yet. */
@@ -49,16 +51,16 @@ export interface UndonePayment {
  */
 export async function undoBlocks(
   { write }: Pick<LedgerContext, "write">,
-  { network, blockHashes }: { network: Network; blockHashes: readonly Hex[] },
+  { network, blocks }: { network: Network; blocks: readonly KnownBlock[] },
 ): Promise<UndonePayment[]> {
-  if (blockHashes.length === 0) return [];
+  if (blocks.length === 0) return [];
   return write(async (transaction) => {
     await transaction
       .updateTable("transactions")
       .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
       .where("network", "=", network)
       .where("state", "=", is("settled"))
-      .where("block_hash", "in", [...blockHashes])
+      .where(isIn(blocks))
       .execute();
     const rows = await transaction
       .updateTable("payments")
@@ -84,7 +86,7 @@ export async function undoBlocks(
       .where("network", "=", network)
       .where("state", "=", is("confirmed"))
       .where("final_at", "is", null)
-      .where("block_hash", "in", [...blockHashes])
+      .where(isIn(blocks))
       .returning(["id", ...identityColumns, "delivered_at", "is_alone"])
       .execute();
     const owners = rows.filter(({ is_alone }) => is_alone === 1);
@@ -100,16 +102,16 @@ export async function undoBlocks(
 /** Marks the contents of these blocks as final. They have been found on the chain, deep enough. */
 export async function finaliseBlocks(
   ledger: LedgerContext,
-  { network, blockHashes }: { network: Network; blockHashes: readonly Hex[] },
+  { network, blocks }: { network: Network; blocks: readonly KnownBlock[] },
 ): Promise<string[]> {
-  if (blockHashes.length === 0) return [];
+  if (blocks.length === 0) return [];
   return ledger.write(async (transaction) => {
     await transaction
       .updateTable("transactions")
       .set({ state: "final" })
       .where("network", "=", network)
       .where("state", "=", is("settled"))
-      .where("block_hash", "in", [...blockHashes])
+      .where(isIn(blocks))
       .execute();
     const rows = await transaction
       .updateTable("payments")
@@ -117,9 +119,20 @@ export async function finaliseBlocks(
       .where("network", "=", network)
       .where("state", "=", is("confirmed"))
       .where("final_at", "is", null)
-      .where("block_hash", "in", [...blockHashes])
+      .where(isIn(blocks))
       .returning("id")
       .execute();
     return rows.map(({ id }) => id);
   });
+}
+
+/**
+ * Whether a row is in one of these blocks. The indexes have their numbers; without them, every row
+ * that is not final would be read.
+ */
+function isIn(blocks: readonly KnownBlock[]) {
+  const numbers = [...new Set(blocks.map(({ number }) => number))];
+  const hashes = blocks.map(({ hash }) => hash);
+  return (where: ExpressionBuilder<LedgerSchema, "payments" | "transactions">) =>
+    where.and([where("block_number", "in", numbers), where("block_hash", "in", hashes)]);
 }

@@ -155,7 +155,10 @@ it("a renewed lookup reports nothing as settled that a reorganisation undid mean
   await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
   const { settler, notifier } = await settlerOf(
     afterReads(ledger, async () => {
-      await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+      await undoBlocks(ledger, {
+        network,
+        blocks: [{ number: inclusion.blockNumber, hash: inclusion.blockHash }],
+      });
     }),
   );
 

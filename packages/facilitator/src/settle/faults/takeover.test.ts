@@ -126,11 +126,15 @@ describe("processes on one PostgreSQL ledger", () => {
       success: true,
     });
     const stateOf = async () => (await facilitator.payments.list()).payments[0];
-    const blockHash = (await stateOf())?.inclusion?.blockHash;
+    const inclusion = (await stateOf())?.inclusion;
+    if (inclusion === undefined) throw new Error("The payment is in no block");
     const { database, close } = await openLedger({ url: ledger.url, processId: "the dead" });
     const undone = await undoBlocks(
       { write: database.transaction },
-      { network: devnet.network, blockHashes: blockHash ? [blockHash] : [] },
+      {
+        network: devnet.network,
+        blocks: [{ number: inclusion.blockNumber, hash: inclusion.blockHash }],
+      },
     );
     await close();
     expect(undone).toHaveLength(1);

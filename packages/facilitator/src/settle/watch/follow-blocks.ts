@@ -1,5 +1,4 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
-import type { Hex } from "@coinslot/protocol";
 import {
   finaliseBlocks,
   type KnownBlock,
@@ -11,11 +10,11 @@ import type { WatchContext } from "./watch-context.ts";
 /** Takes back the contents of blocks that have left the chain. */
 export async function takeBackBlocks(
   { context, network, onReorg }: WatchContext,
-  blockHashes: readonly Hex[],
+  blocks: readonly KnownBlock[],
 ): Promise<void> {
   const { ledger, metrics, logger, emit } = context;
-  if (blockHashes.length === 0) return;
-  const undone = await undoBlocks(ledger, { network: network.network, blockHashes });
+  if (blocks.length === 0) return;
+  const undone = await undoBlocks(ledger, { network: network.network, blocks });
   for (const { authorization, wasDelivered } of undone) {
     metrics.reorganised.inc({ network: network.network, delivered: String(wasDelivered) });
     emit({ type: "settle_reorganised", authorization, wasDelivered });
@@ -47,15 +46,9 @@ export async function followBlocks(
   if (asked.length === 0) return;
   const { present, absent } = await compare(network, asked);
   for (const { hash } of present) canonical.add(hash);
-  await takeBackBlocks(
-    watch,
-    absent.map(({ hash }) => hash),
-  );
+  await takeBackBlocks(watch, absent);
   const deep = present.filter(({ number }) => number <= finalHeight);
-  await finaliseBlocks(context.ledger, {
-    network: network.network,
-    blockHashes: deep.map(({ hash }) => hash),
-  });
+  await finaliseBlocks(context.ledger, { network: network.network, blocks: deep });
 }
 
 /** Which of these blocks the chain still has. */

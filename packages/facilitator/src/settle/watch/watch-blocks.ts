@@ -86,7 +86,7 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
   const { canonical, searchedTo, left, network } = watch;
   if (event.type === "reorganised") {
     for (const { hash } of event.left) canonical.delete(hash);
-    left.push(...event.left.map(({ hash }) => hash));
+    left.push(...event.left.map(({ number, hash }) => ({ number: Number(number), hash })));
     const [lowest] = event.left;
     for (const [id, height] of searchedTo) {
       if (lowest && height >= lowest.number) searchedTo.set(id, lowest.number - 1n);

@@ -1,5 +1,6 @@
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
+import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 
 export interface BlockWatchOptions {
@@ -22,7 +23,7 @@ export interface WatchContext extends BlockWatchOptions {
   /** When a failed payment was found last that any sender may still execute. */
   failedAt: number | undefined;
   /** Blocks that have left the chain since the last round. */
-  left: Hex[];
+  left: KnownBlock[];
   /** Blocks known to be canonical. A block that came and went between two polls is not. */
   canonical: Set<Hex>;
   /** Blocks with payments that are not final, and when this process has found them. */
