@@ -8,6 +8,7 @@ import {
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
 import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
+import { postgresRowsWith, type RowsWith, sqliteRowsWith } from "./rows-with.ts";
 import { reclaimSqliteSpace } from "./sqlite/reclaim-space.ts";
 import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqlite-amount.js";
 
@@ -75,6 +76,8 @@ export interface Dialect {
    */
   among<Text extends string>(texts: readonly Text[]): RawBuilder<Text>;
 
+  readonly rowsWith: RowsWith;
+
   /** Locks the selected rows until the transaction ends. For `query.$call(dialect.forUpdate)`. */
   readonly forUpdate: RowLock;
   /** As `forUpdate`, but skips locked rows: for workers that share a queue. */
@@ -135,6 +138,7 @@ export const sqliteDialect: Dialect = {
   fromHex: (column) => sql<Uint8Array>`unhex(substr(${column}, 3))`,
   nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
   among: (texts) => sql`(select value from json_each(${JSON.stringify(texts)}))`,
+  rowsWith: sqliteRowsWith,
   forUpdate: (query) => query,
   forUpdateSkipLocked: (query) => query,
   forShare: sql``,
@@ -175,6 +179,7 @@ export const postgresDialect: Dialect = {
   fromHex: (column) => sql<Uint8Array>`decode(substr(${column}, 3), 'hex')`,
   nowMs: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   among: (texts) => sql`(${sql.join(texts)})`,
+  rowsWith: postgresRowsWith,
   forUpdate: (query) => query.forUpdate(),
   forUpdateSkipLocked: (query) => query.forUpdate().skipLocked(),
   forShare: sql`for share`,

@@ -1,4 +1,5 @@
-import { authorizationKey, type ReservationRequest } from "@coinslot/protocol";
+import { type Address, authorizationKey, type ReservationRequest } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
 import type { Kysely } from "kysely";
 import { type LedgerSchema, openStates } from "../schema.ts";
 import { is } from "../states.ts";
@@ -10,17 +11,17 @@ import { identityColumns, toAuthorizationId } from "./ledger-payment.ts";
  */
 export async function findKeyOwners(options: {
   db: Kysely<LedgerSchema>;
+  dialect: Dialect;
   requests: readonly ReservationRequest[];
   now: number;
   keepAnswersMs: number;
 }): Promise<Map<string, string>> {
-  const { db, requests, now, keepAnswersMs } = options;
-  const keyHashes = requests.flatMap(({ keyHash }) => keyHash ?? []);
-  if (keyHashes.length === 0) return new Map();
+  const { db, dialect, requests, now, keepAnswersMs } = options;
+  const keys = keysOf(requests);
+  if (keys.length === 0) return new Map();
   const rows = await db
-    .selectFrom("payments")
+    .selectFrom(dialect.rowsWith(db, "payments", keys))
     .select([...identityColumns, "key_hash"])
-    .where("key_hash", "in", keyHashes)
     .where((where) =>
       where.or([
         where("state", "in", openStates),
@@ -33,5 +34,14 @@ export async function findKeyOwners(options: {
     .execute();
   return new Map(
     rows.map((row) => [`${row.payer}/${row.key_hash}`, authorizationKey(toAuthorizationId(row))]),
+  );
+}
+
+/** The keys of these requests. A key is one payer's. */
+export function keysOf(
+  requests: readonly Pick<ReservationRequest, "id" | "keyHash">[],
+): { key_hash: string; payer: Address }[] {
+  return requests.flatMap(({ id, keyHash }) =>
+    keyHash === undefined ? [] : { key_hash: keyHash, payer: id.payer },
   );
 }

@@ -160,8 +160,14 @@ async function lockAndRead(
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const ids = requests.map(({ id }) => id);
   const known = await findPayments({ db: transaction, dialect, ids, heartbeatLeaseMs });
-  const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
-  const answers = await findAnswers({ db: transaction, requests, now });
+  const keyOwners = await findKeyOwners({
+    db: transaction,
+    dialect,
+    requests,
+    now,
+    keepAnswersMs,
+  });
+  const answers = await findAnswers({ db: transaction, dialect, requests, now });
   const commitments = await findCommitments({ transaction, dialect, requests, alreadyDebited });
   const limits = ledger.codePayers;
   const code = await readCodeAdmission({ transaction, dialect, requests, limits });

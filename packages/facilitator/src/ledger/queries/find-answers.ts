@@ -1,5 +1,7 @@
 import { authorizationKey, type ReservationRequest, type SealedAnswer } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
 import type { Kysely } from "kysely";
+import { keysOf } from "../payments/key-owners.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 
@@ -10,18 +12,18 @@ export async function findAnswers<
   Request extends Pick<ReservationRequest, "id" | "keyHash">,
 >(options: {
   db: Kysely<LedgerSchema>;
+  dialect: Dialect;
   requests: readonly Request[];
   /** Unix milliseconds. */
   now: number;
 }): Promise<Map<Request, SealedAnswer>> {
-  const { db, requests, now } = options;
-  const keyHashes = requests.flatMap(({ keyHash }) => keyHash ?? []);
-  if (keyHashes.length === 0) return new Map();
+  const { db, dialect, requests, now } = options;
+  const keys = keysOf(requests);
+  if (keys.length === 0) return new Map();
   const rows = await db
-    .selectFrom("answers")
+    .selectFrom(dialect.rowsWith(db, "answers", keys))
     .innerJoin("payments", "payments.id", "answers.payment_id")
     .select(["answers.key_hash", "answers.sealed", ...identity])
-    .where("answers.key_hash", "in", keyHashes)
     .where("expires_at", ">", now)
     .execute();
   const found = new Map<Request, SealedAnswer>();

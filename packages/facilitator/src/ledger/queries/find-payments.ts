@@ -29,13 +29,18 @@ export async function findPayments(options: {
 }): Promise<Map<string, HeldPayment>> {
   const { db, dialect, ids, heartbeatLeaseMs } = options;
   const rows = await db
-    .selectFrom("payments")
+    .selectFrom(
+      // Copies of an authorization with another asset are distinguished below.
+      dialect.rowsWith(
+        db,
+        "payments",
+        ids.map(({ nonce, payer, network }) => ({ nonce, payer, network })),
+      ),
+    )
     .leftJoin("processes", "processes.id", "payments.owner")
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
     .select("payments.token")
-    // A nonce is random: alone it finds the payment, and copies of one are distinguished below.
-    .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
   return new Map(
     rows.map((row) => {

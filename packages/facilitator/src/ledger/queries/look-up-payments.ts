@@ -30,8 +30,8 @@ async function lookUpPayments(
   const now = ledger.now();
   const [known, keyOwners, answers] = await Promise.all([
     findPayments({ db, dialect, ids: requests.map(({ id }) => id), heartbeatLeaseMs }),
-    findKeyOwners({ db, requests, now, keepAnswersMs }),
-    findAnswers({ db, requests, now }),
+    findKeyOwners({ db, dialect, requests, now, keepAnswersMs }),
+    findAnswers({ db, dialect, requests, now }),
   ]);
   return requests.map((request) => {
     const key = authorizationKey(request.id);

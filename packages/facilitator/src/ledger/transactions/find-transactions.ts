@@ -37,13 +37,22 @@ export async function findOpenTransactions(
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => id);
   const broadcasts = await db
-    .selectFrom("broadcasts")
+    .selectFrom(
+      dialect.rowsWith(
+        db,
+        "broadcasts",
+        ids.map((transaction_id) => ({ transaction_id })),
+      ),
+    )
     .selectAll()
-    .where("transaction_id", "in", ids)
     .orderBy("created_at")
     .orderBy("max_fee_per_gas")
     .execute();
-  const payments = await findOrders(ledger, (query) => query.where("transaction_id", "in", ids));
+  const { network } = which;
+  const carriedBy = ids.map((transaction_id) => ({ transaction_id, network }));
+  const payments = await findOrders(ledger, () =>
+    db.selectFrom(dialect.rowsWith(db, "payments", carriedBy)).selectAll(),
+  );
   return rows.map((row) => {
     const carried = payments.filter(({ payment }) => payment.transactionId === row.id);
     return {
