@@ -70,7 +70,7 @@ describe("settling an authorization that another sender may have executed", () =
       try {
         const facilitator = await start({
           network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, serveAfter: 3 },
-          times: { sweepMs: 100 },
+          times: { sweepMs: 100, settlingMs: 100, idleMs: 500 },
           clock: { ...systemClock, now: () => systemClock.now() + passedMs },
         });
         const events = listen(facilitator);
