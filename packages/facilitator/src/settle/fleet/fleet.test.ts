@@ -135,6 +135,60 @@ describe("processes that share relayers, on PostgreSQL", () => {
     await untilShared([1, 2]);
   });
 
+  it("ask for a share once they live, not as long as the database still has their last name", async () => {
+    const { ledger, join, untilShared } = await begin();
+    const times = { leaseMs: 1_000 };
+    await Promise.all([join(2, { times }), join(2, { times })]);
+    await untilShared([1, 1]);
+    const database = await openDatabase({ url: ledger.url });
+    onTestFinished(() => database.close());
+    let asked = 0;
+    await database.listen("coinslot_leases", () => {
+      asked += 1;
+    });
+    // As where the answer to a renewal was lost: it counts, and its process does not know.
+    await withDatabase(ledger.url, ({ execute }) =>
+      execute(`
+        update coinslot_leases set epoch = epoch + 10, expires_at_ms = expires_at_ms + 1000
+        where name like 'settler:%'
+      `),
+    );
+    await vi.waitFor(
+      async () => {
+        const rows = await withDatabase(ledger.url, ({ read }) =>
+          read("select epoch from coinslot_leases where name like 'settler:%' order by epoch"),
+        );
+        expect(rows.map(({ epoch }) => Number(epoch))).toEqual([12, 12]);
+      },
+      { timeout: 10_000, interval: 20 },
+    );
+    expect(asked).toBeLessThanOrEqual(2);
+    await untilShared([1, 1]);
+  });
+
+  it("notify the others of a relayer that they took, not of one that they held before", async () => {
+    const { devnet, ledger, join, epochs, untilShared } = await begin();
+    await join(2, { times: { leaseMs: 2_000 } });
+    await untilShared([2]);
+    const database = await openDatabase({ url: ledger.url });
+    onTestFinished(() => database.close());
+    let notified = 0;
+    await database.listen("coinslot_leases", () => {
+      notified += 1;
+    });
+    // As after a step of the database's clock: its process does not know until it renews them.
+    await withDatabase(ledger.url, async ({ execute }) => {
+      await execute("update coinslot_leases set expires_at_ms = 0 where name like 'relayer:%'");
+      await execute(`select pg_notify('coinslot_leases', '${devnet.network}')`);
+    });
+    await vi.waitFor(async () => expect(await epochs()).toEqual([2, 2]), {
+      timeout: 10_000,
+      interval: 20,
+    });
+    // The test's own, and one for each that was taken.
+    expect(notified).toBeLessThanOrEqual(3);
+  });
+
   it("share by the database's clock, whatever their own say", async () => {
     const { join, untilShared } = await begin();
     await join(2, { now: () => Date.now() + 3_600_000, times: { leaseMs: 1_000 } });

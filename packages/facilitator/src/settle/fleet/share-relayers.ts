@@ -67,11 +67,11 @@ export function startSharingRelayers(options: RelayerSharingOptions): RelayerSha
   const round = createSingleFlight(async () => {
     sharing.cancelTimer?.();
     try {
-      const isNew = sharing.membership === undefined;
-      const hasTaken = await share(sharing, { onLost: round.trigger });
+      const hasGained = await share(sharing, { onLost: round.trigger });
       options.onRound();
-      // The others give back what is too much for them, and hand over to this process.
-      if (isNew || hasTaken) await notify();
+      // The others give back what is too much for them, and hand over to this process. This one is
+      // notified, too: without a gain it must be silent, or its rounds would follow one another.
+      if (hasGained) await notify();
     } catch (err) {
       logger.warn({ err, network }, "the relayers' leases could not be read; retrying");
     }
@@ -126,12 +126,12 @@ function hashOf(relayers: readonly string[]): string {
     .slice(0, 8);
 }
 
-/** Looks at the leases, and makes the next step. Returns whether it took some. */
+/** Looks at the leases, and makes the next step. Returns whether this process has gained one. */
 async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Promise<boolean> {
   const { context, network, names, relayers, groupPrefix } = sharing;
   const { ledger, times } = context;
   const self = ledger.processId;
-  if (sharing.membership === undefined) await join(sharing, onLost);
+  let hasGained = sharing.membership === undefined && (await join(sharing, onLost));
   sharing.standing = await ledger.leases.list([relayerPrefix(network), settlerPrefix(network)]);
   const { standing } = sharing;
   const held = standing.filter(({ isHeld }) => isHeld);
@@ -149,7 +149,7 @@ async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Prom
     settlers: settlers.includes(self) ? settlers : [...settlers, self],
     owners,
   });
-  for (const name of take) await names.get(name)?.keeper.take();
+  for (const name of take) hasGained = (await takeRelayer(names.get(name))) || hasGained;
   const givable = relayers
     .filter(({ state, leaving }) => state.lease !== undefined && leaving === undefined)
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state));
@@ -163,10 +163,19 @@ async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Prom
   if (standing.some(({ name, isHeld }) => !isHeld && name.startsWith(settlerPrefix(network)))) {
     await ledger.leases.forget({ prefix: settlerPrefix(network), endedForMs: times.leaseMs });
   }
-  return take.length > 0;
+  return hasGained;
 }
 
-async function join(sharing: Sharing, onLost: () => void): Promise<void> {
+/** Returns whether the lease was taken now: another process may have it, or this one had it. */
+async function takeRelayer(relayer: Relayer | undefined): Promise<boolean> {
+  const before = relayer?.state.lease;
+  await relayer?.keeper.take();
+  const lease = relayer?.state.lease;
+  return lease !== undefined && lease !== before;
+}
+
+/** Returns whether this process lives as a settler now: the ledger may still have its last name. */
+async function join(sharing: Sharing, onLost: () => void): Promise<boolean> {
   const { context, network, groupPrefix } = sharing;
   const { ledger, clock, times, logger } = context;
   sharing.membership = await acquireLease({
@@ -182,6 +191,7 @@ async function join(sharing: Sharing, onLost: () => void): Promise<void> {
     onError: (err) =>
       logger.warn({ err, network }, "the share in the relayers could not be renewed"),
   });
+  return sharing.membership !== undefined;
 }
 
 function findOthers({ context, network, standing }: Sharing) {
