@@ -20,6 +20,10 @@ it("a transaction is neither replaced nor given up before blocks of 12 s could t
   expect(all(12_000)).toEqual([18_000, 36_000, 36_000, 48_000]);
 });
 
+it("the times of blocks that are hours apart are a minute", () => {
+  expect(all(3_600_000)).toEqual([60_000, 60_000, 60_000, 100_000]);
+});
+
 it("the wait for an outcome holds the blocks on top of a payment's own, and has a bound", () => {
   const times = createPacedTimes(paceOf(12_000), {});
   expect(times.settleTimeoutMs(2)).toBe(72_000);

@@ -18,6 +18,8 @@ export type ConfiguredTimes = Partial<
 
 /** Below these no pace leads: a node and its pool have a pace of their own. */
 const minMs = { resend: 2_000, replace: 8_000, lose: 15_000 };
+/** Blocks that come on demand alone, as on a devnet, may be hours apart: they set no pace. */
+const maxMs = 60_000;
 /** The next block and a half has come without it. */
 const resendBlocks = 1.5;
 /** A price that three blocks did not take is too low. */
@@ -27,7 +29,8 @@ const loseBlocks = 3;
 
 /** Derives times from a network's pace. With blocks of 2 s and faster they are nearly constant. */
 export function createPacedTimes(pace: BlockPace, configured: ConfiguredTimes): PacedTimes {
-  const follow = (ms: number, blocks: number) => Math.max(ms, blocks * (pace.blockMs() ?? 0));
+  const follow = (ms: number, blocks: number) =>
+    Math.max(ms, Math.min(blocks * (pace.blockMs() ?? 0), maxMs));
   return {
     resendMs: () => configured.resendMs ?? follow(minMs.resend, resendBlocks),
     replaceMs: () => configured.replaceMs ?? follow(minMs.replace, replaceBlocks),
