@@ -13,44 +13,55 @@ import { build, type Plugin } from "esbuild";
  * @param options.minifies as a program is shipped: without comments. One character outside of
  * Latin-1 in any of them doubles the text's memory. Stack traces are harder to read then. Default
  * `false`.
+ * @param options.isCommonJs as the bundlers of many programs make it: one CommonJS file, without
+ * `import.meta`. Default `false`.
  * @returns the path of the compiled program
  */
 export async function bundleProgram(
   source: URL,
   folder: string,
-  { minifies = false }: { minifies?: boolean } = {},
+  { minifies = false, isCommonJs = false }: { minifies?: boolean; isCommonJs?: boolean } = {},
 ): Promise<string> {
   const entryPoint = fileURLToPath(source);
+  const extension = isCommonJs ? ".cjs" : ".mjs";
   await build({
     entryPoints: [entryPoint],
     outdir: folder,
-    outExtension: { ".js": ".mjs" },
+    outExtension: { ".js": extension },
     // Lazy imports stay in files of their own.
-    splitting: true,
+    splitting: !isCommonJs,
     bundle: true,
     platform: "node",
-    format: "esm",
+    format: isCommonJs ? "cjs" : "esm",
     target: "node20",
     conditions: ["source"],
     external: ["pg-native"],
-    banner: {
-      js: 'import { createRequire as cr } from "node:module"; const require = cr(import.meta.url);',
-    },
-    plugins: [stayWhereTheyAre],
+    ...(isCommonJs ? {} : { banner: { js: requireInModules } }),
+    plugins: isCommonJs ? [findBinaries] : [findBinaries, stayWhereTheyAre],
     minifyWhitespace: minifies,
     logLevel: "error",
   });
-  return join(folder, `${basename(entryPoint, ".ts")}.mjs`);
+  return join(folder, basename(entryPoint, ".ts") + extension);
 }
 
-/** Code that loads binaries is resolved from its own location, as without a bundle. */
-const stayWhereTheyAre: Plugin = {
-  name: "stay-where-they-are",
+const requireInModules =
+  'import { createRequire as cr } from "node:module"; const require = cr(import.meta.url);';
+
+/** A package of binaries is not part of the bundle. */
+const findBinaries: Plugin = {
+  name: "find-binaries",
   setup(building) {
     building.onResolve({ filter: /^@photostructure\/sqlite$/ }, ({ path, importer }) => ({
       path: createRequire(importer).resolve(path),
       external: true,
     }));
+  },
+};
+
+/** Code that loads files is resolved from its own location, as without a bundle. */
+const stayWhereTheyAre: Plugin = {
+  name: "stay-where-they-are",
+  setup(building) {
     building.onLoad({ filter: /\/packages\/[^/]+\/src\/.*\.ts$/ }, async ({ path }) => {
       const source = await readFile(path, "utf8");
       const place = JSON.stringify(pathToFileURL(path).href);

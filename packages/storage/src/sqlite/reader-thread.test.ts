@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startProgram } from "@coinslot/devnet";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import { sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../database.ts";
@@ -81,4 +83,18 @@ it("a missing program of the thread is no error of the file, as in a bundle", as
   const program = new URL("./missing.js", import.meta.url);
   const options = { path: "file.db", label: "A file", pragmas: "", isBuiltIn: false };
   expect(await startReaderThread({ ...options, program })).toBeUndefined();
+});
+
+it("reads a file in a CommonJS bundle, which has no place of its own", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-reader-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const url = `sqlite:${join(folder, "file.db")}`;
+  const writer = await openDatabase<Schema>({ url });
+  onTestFinished(() => writer.close());
+  const source = new URL("../testing/read-program.ts", import.meta.url);
+  const file = await bundleProgram(source, folder, { isCommonJs: true });
+  const program = startProgram(process.execPath, [file, url], { folder });
+  onTestFinished(() => program.kill());
+  expect({ code: await program.ended, error: program.stderr() }).toMatchObject({ code: 0 });
+  expect(program.stdout()).toBe('[{"number":1}]');
 });

@@ -13,7 +13,7 @@ export interface ReaderThreadOptions {
   isBuiltIn: boolean;
 }
 
-const defaultProgram = new URL("./reader-worker.js", import.meta.url);
+const programName = "./reader-worker.js";
 
 /** A connection in a thread of its own, which only reads. */
 interface ReaderThread {
@@ -82,7 +82,8 @@ export function createReaderDriver(thread: ReaderThread): Driver {
 export async function startReaderThread(
   options: ReaderThreadOptions & { program?: URL },
 ): Promise<ReaderThread | undefined> {
-  const { label, program = defaultProgram, ...workerData } = options;
+  const { label, program = findProgram(), ...workerData } = options;
+  if (program === undefined) return undefined;
   const worker = new Worker(program, { workerData });
   const asked = new Map<number, Asked>();
   let lastId = 0;
@@ -133,6 +134,12 @@ export async function startReaderThread(
       await worker.terminate();
     },
   };
+}
+
+/** A CommonJS bundle has no place of its own: there `import.meta.url` is `undefined`. */
+function findProgram(): URL | undefined {
+  const place = import.meta.url;
+  return URL.canParse(programName, place) ? new URL(programName, place) : undefined;
 }
 
 function isProgramMissing(error: unknown): boolean {
