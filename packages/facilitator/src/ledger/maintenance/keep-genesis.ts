@@ -2,9 +2,12 @@ import type { Hex, Network } from "@coinslot/protocol";
 import { createWriter, type Database } from "@coinslot/storage";
 import type { LedgerSchema } from "../schema.ts";
 
+/** Rows of these belong to one chain: a relayer's next nonce is counted from its transactions. */
+const used = ["payments", "transactions", "archived_payments"] as const;
+
 /**
- * Keeps the hash of a network's first block. It is kept once; a ledger without payments on the
- * network takes another one instead.
+ * Keeps the hash of a network's first block. It is kept once; a ledger without payments and
+ * transactions on the network takes another one instead.
  *
  * @returns the hash of the chain that the ledger's payments are on
  */
@@ -24,13 +27,15 @@ export function keepGenesis(
       .where("network", "=", network)
       .executeTakeFirstOrThrow();
     if (kept === hash) return kept;
-    const payment = await transaction
-      .selectFrom("payments")
-      .select("id")
-      .where("network", "=", network)
-      .limit(1)
-      .executeTakeFirst();
-    if (payment !== undefined) return kept;
+    for (const table of used) {
+      const row = await transaction
+        .selectFrom(table)
+        .select("id")
+        .where("network", "=", network)
+        .limit(1)
+        .executeTakeFirst();
+      if (row !== undefined) return kept;
+    }
     await transaction
       .updateTable("chains")
       .set({ genesis_hash: hash })

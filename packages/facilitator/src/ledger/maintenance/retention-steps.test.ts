@@ -25,6 +25,7 @@ import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks } from "../transactions/undo-blocks.ts";
 import { archivePayments } from "./archive-payments.ts";
 import { closePayments } from "./expire-payments.ts";
+import { keepGenesis } from "./keep-genesis.ts";
 import { sendHeartbeat } from "./processes.ts";
 import { retentionSteps } from "./retention-steps.ts";
 
@@ -276,6 +277,21 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
       after: undefined,
       keptNames: [],
     });
+  });
+
+  it("keeps the ledger on the chain of its payments, archived or forgotten", async () => {
+    const keep = (hash: Hex) => keepGenesis(opened.database, { network, hash });
+    await keep(hash(1));
+    const { id, token } = await settle();
+    await deliverPayment(ledger, token);
+    now += 2 * day;
+    await retire();
+    expect(await isArchived(id)).toBe(true);
+    expect(await keep(hash(2))).toBe(hash(1));
+    await forgetAfterADay();
+    expect(await known()).toEqual([]);
+    // The relayer's next nonce is counted from one of that chain.
+    expect(await keep(hash(2))).toBe(hash(1));
   });
 
   it("names the recipient of a payment from before the dictionary", async () => {
