@@ -35,3 +35,9 @@ export function parseDatabaseUrl(url: string): DatabaseLocation {
   const label = `PostgreSQL database ${host}:${port || "5432"}${pathname}`;
   return { engine: "postgres", connectionString: url, label };
 }
+
+/** Whether a database is in the memory of this process, where one connection alone sees it. */
+export function isInMemory(url: string): boolean {
+  const location = parseDatabaseUrl(url);
+  return location.engine === "sqlite" && location.path === memoryPath;
+}

@@ -1,5 +1,6 @@
 export { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 export { DatabaseError, type DatabaseErrorKind, isDatabaseError } from "./database-error.ts";
+export { isInMemory } from "./database-url.ts";
 export type { Dialect, StoredAmount, StoredSum } from "./dialect.ts";
 export type { Durability, TransactionOptions } from "./durability.ts";
 export { type AcquireLeaseOptions, acquireLease, type HeldLease } from "./held-lease.ts";

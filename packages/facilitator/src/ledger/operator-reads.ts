@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from "@coinslot/storage";
+import { type Database, isInMemory, openDatabase } from "@coinslot/storage";
 import type { LedgerReads } from "./ledger-context.ts";
 import type { LedgerSchema } from "./schema.ts";
 
@@ -16,7 +16,6 @@ const connections = 2;
 
 /** @param main serves a ledger in memory, which has one connection alone */
 export function createOperatorReads(url: string, main: LedgerReads): OperatorReads {
-  const isInMemory = url === "sqlite::memory:";
   let opening: Promise<Database<LedgerSchema>> | undefined;
 
   async function open(): Promise<LedgerReads> {
@@ -38,7 +37,7 @@ export function createOperatorReads(url: string, main: LedgerReads): OperatorRea
   }
 
   return {
-    run: async (read) => read(isInMemory ? main : await open()),
+    run: async (read) => read(isInMemory(url) ? main : await open()),
     async close() {
       const database = await opening?.catch(() => undefined);
       await database?.close();
