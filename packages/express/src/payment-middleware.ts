@@ -238,7 +238,8 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
     case "resumed": {
       const progress = { hasRun: false };
       const { reservation } = admission;
-      const sale: Sale = { reservation, seal, fingerprint, progress, ...order };
+      const isResumed = admission.state === "resumed";
+      const sale: Sale = { reservation, isResumed, seal, fingerprint, progress, ...order };
       if (isGone(response)) return releaseSale(sale, "unused");
       sales.set(request, { route, path: fullPath(request) });
       try {

@@ -54,6 +54,8 @@ export interface MatchedPayment extends Visit, Purchase {
 /** A matched payment that may run its handler. */
 export interface Sale extends MatchedPayment {
   reservation: Reservation;
+  /** The payment was under way before this request. */
+  isResumed: boolean;
   /** Under the buyer's idempotency key, if there is one. */
   seal: AnswerSeal | undefined;
   fingerprint: string;

@@ -11,7 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-it("a settled answer that a fault of the ledger withholds goes to the same payment's next request", async () => {
+/** A seller whose first looks at the reservation find this, and its buyer without a key. */
+async function openShop(looks: (Error | false)[]) {
   const { network, token, rpcUrl, accounts } = devnet;
   const { relayer, seller } = accounts;
   const own = createFacilitator({
@@ -19,14 +20,12 @@ it("a settled answer that a fault of the ledger withholds goes to the same payme
     ledger: "sqlite::memory:",
   });
   onTestFinished(() => own.close());
-  const fault = new Error("The ledger cannot be read");
-  // The first two looks: at the answer of the handler, and at the kept one.
-  const faults = [fault, fault];
   const facilitator: typeof own = {
     ...own,
     async isHeld(reservation) {
-      const thrown = faults.pop();
-      if (thrown) throw thrown;
+      const found = looks.shift();
+      if (found instanceof Error) throw found;
+      if (found === false) return false;
       return (await own.isHeld?.(reservation)) ?? true;
     },
   };
@@ -53,15 +52,34 @@ it("a settled answer that a fault of the ledger withholds goes to the same payme
   const buyer = createBuyer();
   await devnet.mint({ to: buyer.account.address, amount: 1_000n });
   const { headers } = await buyer.payFor(`${url}/paid`);
-  const ask = async () => {
-    const response = await fetch(`${url}/paid`, { headers });
-    return { status: response.status, body: await response.text() };
+  return {
+    async ask(further: Record<string, string> = {}) {
+      const response = await fetch(`${url}/paid`, { headers: { ...headers, ...further } });
+      return { status: response.status, body: await response.text() };
+    },
+    errors,
+    runs: () => runs,
   };
-  const pending = { status: 503, body: expect.stringContaining("settlement_pending") };
+}
+
+const pending = { status: 503, body: expect.stringContaining("settlement_pending") };
+
+it("a settled answer that a fault of the ledger withholds goes to the same payment's next request", async () => {
+  const fault = new Error("The ledger cannot be read");
+  // At the answer of the handler, and at the kept one.
+  const { ask, errors, runs } = await openShop([fault, fault]);
   expect(await ask()).toEqual(pending);
   expect(await ask()).toEqual(pending);
   expect(await ask()).toEqual({ status: 200, body: "sold" });
   expect(await ask()).toMatchObject({ status: 402 });
-  expect(runs).toBe(1);
+  expect(runs()).toBe(1);
   expect(errors).toEqual([fault, fault]);
+});
+
+it("a payment without a key has one answer, whatever key comes with the request that resumes it", async () => {
+  const fault = new Error("The ledger cannot be read");
+  const { ask } = await openShop([fault, false]);
+  expect(await ask()).toEqual(pending);
+  // Another process has taken it up, as far as this one can see.
+  expect(await ask({ "Idempotency-Key": "a-key-that-came-later" })).toEqual(pending);
 });

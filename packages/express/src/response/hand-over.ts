@@ -84,9 +84,12 @@ export async function handOverKept(
   else await deliverSale(order);
 }
 
-/** Without a buyer's key there is one delivery: a payload is public once it is broadcast. */
-function isDeliveredOnce({ seal, facilitator }: Sale): boolean {
-  return seal === undefined && facilitator.isHeld !== undefined;
+/**
+ * Without a buyer's key there is one delivery: a payload is public once it is broadcast. The key of
+ * a request that resumes a payment may not be its buyer's: any may come with one that has none.
+ */
+function isDeliveredOnce({ seal, isResumed, facilitator }: Sale): boolean {
+  return (seal === undefined || isResumed) && facilitator.isHeld !== undefined;
 }
 
 /** Fails closed: another process may deliver the answer. */
