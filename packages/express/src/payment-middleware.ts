@@ -218,7 +218,7 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
     case "refused":
       return refuse(admission.reason);
     case "overloaded":
-      return refuseOverload(visit);
+      return refuseOverload(visit, admission);
     case "in_use":
       return answerRefusal(response, refusals.inUse);
     case "key_conflict":
@@ -255,9 +255,12 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
   }
 }
 
-function refuseOverload({ load, settings, response }: Visit): void {
+function refuseOverload(
+  { load, settings, response }: Visit,
+  { isNew }: { isNew: boolean } = { isNew: false },
+): void {
   refuseLoad(load, settings, settings.onError);
-  answerRefusal(response, refusals.overloaded);
+  answerRefusal(response, isNew ? refusals.overloadedUncharged : refusals.overloaded);
 }
 
 const noMatch = "No matching payment requirements";

@@ -61,13 +61,22 @@ export const bodyDropped: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** The process has taken on as many paid requests, or bytes for them, as it may. */
+/**
+ * The process has taken on as many paid requests, or bytes for them, as it may. The payment was not
+ * looked up: an earlier request with it may have moved its money.
+ */
 export const overloaded: Refusal = {
   status: 503,
   error: "overloaded",
-  charged: false,
-  message: "Too many paid requests are under way here. This one was not charged: retry it later",
+  message: "Too many paid requests are under way here. Retry this one later",
   retryAfterSeconds: 1,
+};
+
+/** The same, for a payment that no other request has under way. */
+export const overloadedUncharged: Refusal = {
+  ...overloaded,
+  charged: false,
+  message: `${overloaded.message}. Nothing was charged`,
 };
 
 /** The payer has had too many unpaid handler runs. */

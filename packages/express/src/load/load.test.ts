@@ -98,6 +98,45 @@ describe("a process at its limit of paid requests", () => {
     expect((await supertest(shop.url).get("/fast").set(payment.headers)).status).toBe(200);
   });
 
+  it("says nothing of a charge to a payment that it has not looked up", async () => {
+    const shop = await open({ maxPaidRequests: 1 });
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    const paid = [];
+    for (let count = 1; count <= 2; count += 1) {
+      const { headers } = await createBuyer().payFor(`${shop.url}/fast`);
+      const unclear = await supertest(shop.url).get("/fast").set(headers);
+      expect(unclear.body).toMatchObject({ error: "settlement_pending" });
+      paid.push(headers);
+    }
+    const [first = {}, second = {}] = paid;
+    await shop.occupy(1);
+    const ends: (() => void)[] = [];
+    shop.facilitator.onSettle = async (settle) => {
+      await new Promise<void>((resolve) => ends.push(resolve));
+      return settle();
+    };
+    const resumed = supertest(shop.url)
+      .get("/fast")
+      .set(first)
+      .then((answer) => answer);
+    await expect.poll(() => ends.length).toBe(1);
+
+    const refused = await supertest(shop.url).get("/fast").set(second);
+    expect(refused.status).toBe(503);
+    expect(refused.headers["retry-after"]).toBe("1");
+    expect(refused.body).toEqual({
+      error: "overloaded",
+      message: expect.not.stringContaining("charged"),
+    });
+    shop.facilitator.onSettle = undefined;
+    for (const end of ends) end();
+    expect((await resumed).status).toBe(200);
+    expect((await supertest(shop.url).get("/fast").set(second)).status).toBe(200);
+  });
+
   it("counts no request whose body is still on its way", async () => {
     const shop = await open({ maxPaidRequests: 1 });
     const { headers } = await createBuyer().payFor(`${shop.url}/fast`, {

@@ -26,7 +26,7 @@ import type { MatchedPayment } from "../sale.ts";
 import { whenEnded } from "./end-reservation.ts";
 
 /** Outcome of a payment before its handler: admitted, or the reason for its refusal. */
-type Admission = Reserved | { state: "refused"; reason: string } | typeof overloaded;
+type Admission = Reserved | { state: "refused"; reason: string } | Overloaded;
 
 /** A payment with its decision, and the request that it pays. */
 export interface Admitted {
@@ -75,7 +75,7 @@ export async function admitPayment(
     }
     holdBytes(load, place, body.state === "known" ? body.bytes : 0);
     if (!takePlace(load, place, settings)) {
-      return { admission: overloaded, seal: undefined, fingerprint: "" };
+      return { admission: overloaded({ isNew: false }), seal: undefined, fingerprint: "" };
     }
     const key = idempotencyKeyOf(request, payload);
     const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
@@ -149,7 +149,7 @@ async function admit(
   if (wait.isGone()) return undefined;
   const isNew = found.state === "free";
   if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
-  if (isNew && !takeNewPlace(load, place, settings)) return overloaded;
+  if (isNew && !takeNewPlace(load, place, settings)) return overloaded({ isNew });
   const verified = isNew ? await verify(order, wait) : undefined;
   if (verified?.isValid === false) {
     return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
@@ -182,17 +182,17 @@ function takeTurn(
     reserve: () => Promise<Reserved>;
     wait: { mayWait: () => boolean; isGone: () => boolean };
   },
-): Promise<Reserved | typeof overloaded | "gone" | "no_place"> {
+): Promise<Reserved | Overloaded | "gone" | "no_place"> {
   const { turns, payment, settings, load, place } = order;
   const { isNew, reserve, wait } = options;
   waitForPayer(load, place);
-  return turns.take<Reserved | typeof overloaded>({
+  return turns.take<Reserved | Overloaded>({
     key: payment.id.payer,
     async attempt() {
       const hasPlace = isNew
         ? takeNewPlace(load, place, settings)
         : takePlace(load, place, settings);
-      return hasPlace ? reserve() : overloaded;
+      return hasPlace ? reserve() : overloaded({ isNew });
     },
     mustWait(result) {
       const waits = isLimited(result);
@@ -204,11 +204,18 @@ function takeTurn(
   });
 }
 
-/** The process has taken on as much as it may. */
-const overloaded = { state: "overloaded" } as const;
+/** The process has taken on as much as it may. `isNew`: no earlier request moved the money. */
+interface Overloaded {
+  state: "overloaded";
+  isNew: boolean;
+}
+
+function overloaded({ isNew }: { isNew: boolean }): Overloaded {
+  return { state: "overloaded", isNew };
+}
 
 /** Returns whether the payer's own running requests are in the way. */
-function isLimited(result: Reserved | typeof overloaded): boolean {
+function isLimited(result: Reserved | Overloaded): boolean {
   return result.state === "payer_limited" && result.isRunning;
 }
 

@@ -5,7 +5,7 @@ import { refuseLoad } from "../load/overload-report.ts";
 import {
   handlerTimeout,
   internalError,
-  overloaded,
+  overloadedUncharged,
   type Refusal,
   responseTooLarge,
 } from "../refusals.ts";
@@ -80,7 +80,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       return giveUp(responseTooLarge({ maxResponseBytes, isPaid }));
     case "no_room":
       refuseLoad(load, settings, settings.onError);
-      return giveUp(overloaded);
+      return giveUp(overloadedUncharged);
     case "timed_out":
       return giveUp(handlerTimeout({ isPaid }));
     case "mixed":
