@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import type { Response } from "express";
+import type { Request, Response } from "express";
 import supertest from "supertest";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createReservationStore, type PaymentMiddlewareOptions, readLoad } from "../index.ts";
@@ -135,6 +135,29 @@ describe("a process at its limit of paid requests", () => {
     for (const end of ends) end();
     expect((await resumed).status).toBe(200);
     expect((await supertest(shop.url).get("/fast").set(second)).status).toBe(200);
+  });
+
+  it("keeps half of its places from the unverified payments of one client", async () => {
+    const clientKey = (request: Request) => request.get("X-Client") ?? "";
+    const shop = await open({ maxPaidRequests: 4, clientKey });
+    const ends: (() => void)[] = [];
+    shop.facilitator.onVerify = async () => {
+      await new Promise<void>((resolve) => ends.push(resolve));
+      return { isValid: false, invalidReason: "insufficient_funds" };
+    };
+    const pay = async (client: string) => {
+      const { headers } = await createBuyer().payFor(`${shop.url}/fast`);
+      return await supertest(shop.url).get("/fast").set(headers).set("X-Client", client);
+    };
+    const answers = [pay("one"), pay("one")];
+    await expect.poll(() => ends.length).toBe(2);
+    expect((await pay("one")).status).toBe(503);
+    expect(readLoad()).toMatchObject({ places: 2 });
+    shop.facilitator.onVerify = undefined;
+    expect((await pay("another")).status).toBe(200);
+    for (const end of ends) end();
+    for (const answer of answers) expect((await answer).status).toBe(402);
+    expect((await pay("one")).status).toBe(200);
   });
 
   it("counts no request whose body is still on its way", async () => {

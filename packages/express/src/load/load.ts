@@ -14,6 +14,8 @@ export interface LoadFigures {
 export interface Load extends LoadFigures {
   /** The last report of refusals: its time, and their number then. */
   reported: { at: number; refusals: number };
+  /** Payments that are being verified in a place, by client. */
+  unverified: Map<string, number>;
 }
 
 /** Bounds of the load. */
@@ -44,7 +46,7 @@ export const processLoad: Load = createLoad();
 /** No work yet. */
 export function createLoad(): Load {
   const reported = { at: Number.NEGATIVE_INFINITY, refusals: 0 };
-  return { places: 0, waiting: 0, heldBytes: 0, refusals: 0, reported };
+  return { places: 0, waiting: 0, heldBytes: 0, refusals: 0, reported, unverified: new Map() };
 }
 
 /** Reads the load of this process, for metrics. */
@@ -58,6 +60,12 @@ const spareShare = 1 / 64;
 
 /** Share of the limits that is kept for payments which a facilitator has verified. */
 export const verifiedShare = 1 / 2;
+
+/**
+ * Share of the places that unverified payments of one client may have: a wallet costs nothing, and
+ * a caller of many would keep all others out.
+ */
+const clientShare = 1 / 2;
 
 /** A request without a place. */
 export function createPlace(): Place {
@@ -102,6 +110,25 @@ export function takeNewPlace(load: Load, place: Place, limits: LoadLimits): bool
   if (place.kind === "full") return true;
   leavePlace(load, place);
   return false;
+}
+
+/**
+ * Counts a verification for its client, until `endVerification`.
+ *
+ * @returns whether the client has room for it; it is not counted else
+ */
+export function beginVerification(load: Load, client: string, limits: LoadLimits): boolean {
+  const count = load.unverified.get(client) ?? 0;
+  if (count >= Math.ceil(limits.maxPaidRequests * clientShare)) return false;
+  load.unverified.set(client, count + 1);
+  return true;
+}
+
+/** Counts a verification no more. */
+export function endVerification({ unverified }: Load, client: string): void {
+  const count = unverified.get(client) ?? 0;
+  if (count > 1) unverified.set(client, count - 1);
+  else unverified.delete(client);
 }
 
 /** Gives the place up. */

@@ -2,12 +2,15 @@ import type {
   LookUp,
   ReservationRequest,
   Reserved,
+  ReservingFacilitator,
   SoldItem,
   VerifyOptions,
 } from "@coinslot/protocol";
 import { answerPaymentRequired, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import {
+  beginVerification,
+  endVerification,
   hasRoomToWait,
   holdBytes,
   leavePlace,
@@ -55,6 +58,9 @@ export async function admitPayment(
     const wait = { mayWait: () => true, isGone: () => isGone(response) };
     const verified = await askFacilitator(order, () => verify(order, wait));
     if (verified === undefined) return undefined;
+    if ("state" in verified) {
+      return { admission: overloaded({ isNew: false }), seal: undefined, fingerprint: "" };
+    }
     if (isForged(verified.invalidReason)) return refuse(order, refusalIfNew ?? forged);
   }
   let pooled: PooledBody | undefined;
@@ -151,6 +157,7 @@ async function admit(
   if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
   if (isNew && !takeNewPlace(load, place, settings)) return overloaded({ isNew });
   const verified = isNew ? await verify(order, wait) : undefined;
+  if (verified && "state" in verified) return verified;
   if (verified?.isValid === false) {
     return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
   }
@@ -227,9 +234,18 @@ function soldItemOf({ route, resource, presented }: MatchedPayment): SoldItem {
   return { route: route.key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
 }
 
-function verify(order: MatchedPayment, wait: VerifyOptions["wait"]) {
-  const { facilitator, payload, requirements } = order;
-  return facilitator.verify(payload, requirements, verifyOptions(order, wait));
+/** Verifies in the client's share of the places. */
+async function verify(
+  order: MatchedPayment,
+  wait: VerifyOptions["wait"],
+): Promise<Awaited<ReturnType<ReservingFacilitator["verify"]>> | Overloaded> {
+  const { facilitator, payload, requirements, limitKey, load, settings } = order;
+  if (!beginVerification(load, limitKey, settings)) return overloaded({ isNew: true });
+  try {
+    return await facilitator.verify(payload, requirements, verifyOptions(order, wait));
+  } finally {
+    endVerification(load, limitKey);
+  }
 }
 
 /** Options of each verification of an order. */
