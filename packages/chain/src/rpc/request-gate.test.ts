@@ -135,6 +135,18 @@ describe("a request gate", () => {
     expect(ended.every(({ status }) => status === "rejected")).toBe(true);
   });
 
+  it("lets an urgent request in next where a thousand others wait", async () => {
+    const { gate } = setUp({ maxInFlight: 1 });
+    const leave = await gate.enter(1, signal);
+    const ending = new AbortController();
+    const waiting = Array.from({ length: 1_000 }, () => gate.enter(1, ending.signal));
+    const urgent = gate.enter(1, signal, { isUrgent: true });
+    leave();
+    await expect(urgent).resolves.toBeInstanceOf(Function);
+    ending.abort(new Error("enough"));
+    await Promise.allSettled(waiting);
+  });
+
   it("lets the next request in when the one that it waited for is aborted", async () => {
     const { gate } = setUp({ callsPerSecond: 10 });
     await gate.enter(5, signal);

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 export interface RequestGate {
   /**
    * Waits for a slot. Resolves to the function that releases it; rejects with the signal's reason
-   * when that comes first, and at once where too many wait.
+   * when that comes first, and at once where too many of its kind wait.
    */
   enter(calls: number, signal: AbortSignal, options?: { isUrgent?: boolean }): Promise<() => void>;
   inFlight(): number;
@@ -14,7 +14,7 @@ interface Waiting {
   enter(): void;
 }
 
-/** Requests that wait for a slot, at most. */
+/** Requests of each kind that wait for a slot, at most. */
 const maxWaiting = 1_000;
 /** Urgent requests in a row before another one has its turn. */
 const urgentInRow = 4;
@@ -86,10 +86,8 @@ export function createRequestGate(options: {
     enter(calls, signal, { isUrgent = false } = {}) {
       return new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        if (urgent.length + usual.length >= maxWaiting) {
-          return reject(new Error("too many requests wait"));
-        }
         const queue = isUrgent ? urgent : usual;
+        if (queue.length >= maxWaiting) return reject(new Error("too many requests wait"));
         const waiting: Waiting = {
           calls,
           enter() {
