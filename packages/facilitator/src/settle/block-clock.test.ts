@@ -49,3 +49,14 @@ it("blocks that come faster than usual shorten the block time, and slower ones d
   expect(blocks.blockTimeMs()).toBeGreaterThan(900);
   expect(blocks.blockTimeMs()).toBeLessThanOrEqual(1_000);
 });
+
+it("a block that never was, far above the chain, is forgotten with the next true one", () => {
+  const { time, blocks } = setUp(1_000);
+  blocks.saw({ number: 1n, timestamp: second });
+  time.now += 8_000;
+  blocks.saw({ number: 1_000_000n, timestamp: 1n });
+  expect(blocks.blockTimeMs()).toBeLessThan(1);
+  time.now += 1_000;
+  blocks.saw({ number: 10n, timestamp: second + 9n });
+  expect(blocks.blockTimeMs()).toBe(1_000);
+});

@@ -15,6 +15,8 @@ export interface BlockClock {
 const samples = 32;
 /** Blocks, or usual block times, over which the pace is measured: over fewer it is chance. */
 const measuredBlocks = 8;
+/** A block further behind belongs to another chain, or the newest one was none. */
+const maxBehind = 64n;
 /** The usual time where nothing is known about a chain. */
 const unknownBlockTimeMs = 1_000;
 
@@ -36,8 +38,17 @@ export function createBlockClock(options: {
   let measuredFrom: { number: bigint; seenAt: number } | undefined;
   let paceMs = usualMs;
 
+  /** Forgets all: the newest block was of another chain, or never was. */
+  function begin(): void {
+    delays = [];
+    newest = undefined;
+    measuredFrom = undefined;
+    paceMs = usualMs;
+  }
+
   return {
     saw({ number, timestamp }) {
+      if (newest !== undefined && number < newest.number - maxBehind) begin();
       if (newest !== undefined && number <= newest.number) return;
       const seenAt = now();
       newest = { number, timestamp };
