@@ -122,6 +122,9 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
     await followChain(watch);
   } catch (err) {
     watch.canonical.clear();
+    // What fails may fail for good, such as one payment's search: the head is read all the same.
+    const { nextLook, lookedAt, context } = watch;
+    scheduleLook(watch, Math.min(nextLook.at, lookedAt + context.times.settlingMs));
     watch.context.logger.warn(
       { err, network: watch.network.network },
       "the chain could not be followed; retrying",
