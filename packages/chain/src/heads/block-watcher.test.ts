@@ -286,7 +286,7 @@ describe("a block watcher", () => {
     expect(first.requests.length).toBe(asked + 1);
   });
 
-  it("takes over a head that another process has read, without a request", async () => {
+  it("takes over a head that another process has read, without a request or an event", async () => {
     createWatcher({ clock: createManualClock() });
     const known = await watcher.refresh();
     const asked = first.requests.length;
@@ -297,15 +297,24 @@ describe("a block watcher", () => {
     const number = known.number + 1n;
     const next = { ...known, number, parentHash: known.hash, hash: hashOf(1) };
     watcher.learn(next);
-    watcher.learn({ ...next, hash: hashOf(2) });
-    watcher.learn(known);
     expect(watcher.latest()).toEqual(next);
-    watcher.learn({ ...next, number: number + 2n, parentHash: hashOf(3), hash: hashOf(4) });
-    expect(heard).toMatchObject([
-      { type: "advanced", entered: [next] },
-      { type: "reset", reason: "missed-blocks" },
-    ]);
+    expect(await watcher.fresh(0)).toEqual(next);
+    expect(heard).toEqual([]);
     expect(first.requests.length).toBe(asked);
+  });
+
+  it("forgets what another process has read with its next own poll, however high it was", async () => {
+    createWatcher({ clock: createManualClock() });
+    const known = await watcher.refresh();
+    const wrong = { ...known, number: known.number + 1_000_000n, hash: hashOf(1) };
+    watcher.learn(wrong);
+    expect(await watcher.read(0)).toEqual(known);
+    expect(watcher.latest()).toEqual(wrong);
+    await watcher.refresh();
+    expect(watcher.latest()).toEqual(known);
+    watcher.learn(wrong);
+    watcher.learn(known);
+    expect(watcher.latest()).toEqual(known);
   });
 
   it("begins anew instead of reading more missed blocks than it may", async () => {

@@ -5,7 +5,7 @@ import type { RpcPool } from "../rpc/rpc-pool.ts";
 import type { BlockListener } from "./block-event.ts";
 import type { BlockHeader } from "./block-header.ts";
 import { createBlockWindow } from "./block-window.ts";
-import { learnHead, pollHead, pollOnce } from "./poll-head.ts";
+import { pollHead, pollOnce } from "./poll-head.ts";
 import { closeWatch, followWishes, minIntervalMs } from "./schedule-polls.ts";
 import type { WatcherContext } from "./watcher-context.ts";
 
@@ -31,7 +31,7 @@ export interface BlockWatcherStatus {
   head: BlockHeader | undefined;
   /** Number of the endpoint that reported the head. */
   endpoint: number | undefined;
-  /** Time since the head was found to be the newest; `undefined` before that. */
+  /** Time since the head was found to be the newest, here or elsewhere; `undefined` before. */
   sinceReadMs: number | undefined;
   /** Time since the head changed, or watching began. On this process's clock: immune to skew. */
   sinceNewHeadMs: number | undefined;
@@ -42,13 +42,18 @@ export interface BlockWatcherStatus {
 }
 
 export interface BlockWatcher {
-  /** The last known head, without a request. */
+  /** The last known head, read here or by another process, without a request. */
   latest(): BlockHeader | undefined;
   /** Polls now, or joins a poll under way. Rejects with what the pool throws. */
   refresh(): Promise<BlockHeader>;
   /** The head as it was at most `maxAgeMs` ago: the known one, or as `refresh`. */
   fresh(maxAgeMs: number): Promise<BlockHeader>;
-  /** Takes over a head that another process of the same operator has read. */
+  /** As `fresh`, of what this process has read itself: for decisions that a wrong head spoils. */
+  read(maxAgeMs: number): Promise<BlockHeader>;
+  /**
+   * Takes over a head that another process of the same operator has read, for `latest` and `fresh`,
+   * until the next poll. Its blocks are compared with no others, and cause no event.
+   */
   learn(head: BlockHeader): void;
   /**
    * Calls `listener` for every later event. Returns the unsubscribe function. With an infinite
@@ -86,12 +91,16 @@ export interface BlockWatcher {
  */
 export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   const context = createContext(options);
+  const { clock } = context;
   const stalledAfterMs = options.stalledAfterMs ?? stalledAfter(options.pool.chainId);
   return {
-    latest: context.window.head,
+    latest: () => newest(context)?.head,
     refresh: () => pollHead(context),
-    fresh: (maxAgeMs) => readFresh(context, maxAgeMs),
-    learn: (head) => learnHead(context, head),
+    fresh: (maxAgeMs) => readAgain(context, newest(context), maxAgeMs),
+    read: (maxAgeMs) => readAgain(context, ownHead(context), maxAgeMs),
+    learn(head) {
+      context.heard = { head, at: clock.now() };
+    },
     subscribe: (listener, wish) => subscribe(context, listener, wish),
     waitForBlock: (number, wish) => waitForBlock(context, number, wish),
     status: () => readStatus(context, stalledAfterMs),
@@ -116,7 +125,8 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
     polls: createSingleFlight(() => pollOnce(context)),
     headEndpoint: undefined,
     polledAt: undefined,
-    confirmedAt: undefined,
+    readAt: undefined,
+    heard: undefined,
     newsAt: undefined,
     reachable: true,
     isWatching: false,
@@ -185,21 +195,39 @@ function waitForBlock(
   });
 }
 
-async function readFresh(context: WatcherContext, maxAgeMs: number): Promise<BlockHeader> {
-  const { clock, confirmedAt, window } = context;
+/** A head, and the time up to which it was the newest. */
+interface DatedHead {
+  head: BlockHeader;
+  at: number;
+}
+
+function ownHead({ window, readAt }: WatcherContext): DatedHead | undefined {
   const head = window.head();
-  const isFresh = confirmedAt !== undefined && clock.now() - confirmedAt <= maxAgeMs;
-  return head !== undefined && isFresh ? head : pollHead(context);
+  return head === undefined || readAt === undefined ? undefined : { head, at: readAt };
+}
+
+function newest(context: WatcherContext): DatedHead | undefined {
+  return context.heard ?? ownHead(context);
+}
+
+async function readAgain(
+  context: WatcherContext,
+  known: DatedHead | undefined,
+  maxAgeMs: number,
+): Promise<BlockHeader> {
+  const isFresh = known !== undefined && context.clock.now() - known.at <= maxAgeMs;
+  return isFresh ? known.head : pollHead(context);
 }
 
 function readStatus(context: WatcherContext, stalledAfterMs: number): BlockWatcherStatus {
-  const { clock, newsAt, reachable, subscriptions, headEndpoint, confirmedAt } = context;
+  const { clock, newsAt, reachable, subscriptions, headEndpoint } = context;
+  const known = newest(context);
   const { isWatching: watching } = context;
   const sinceNewHeadMs = newsAt === undefined ? undefined : clock.now() - newsAt;
   return {
-    head: context.window.head(),
+    head: known?.head,
     endpoint: headEndpoint,
-    sinceReadMs: confirmedAt === undefined ? undefined : clock.now() - confirmedAt,
+    sinceReadMs: known && clock.now() - known.at,
     sinceNewHeadMs,
     watching,
     reachable,

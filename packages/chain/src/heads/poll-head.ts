@@ -22,7 +22,9 @@ export async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
       .finally(() => {
         context.polledAt = clock.now();
       });
-    context.confirmedAt = begunAt;
+    context.readAt = begunAt;
+    // What this process has read itself is newer.
+    context.heard = undefined;
     if (!context.reachable) {
       context.reachable = true;
       emit(context, { type: "reachable" });
@@ -82,31 +84,10 @@ async function readChange(
   }
 }
 
-/** A head that another process has read. Its endpoint is none of this pool's. */
-const elsewhere = 0;
-
-/** Takes over a head that another process has read. An older one changes nothing. */
-export function learnHead(context: WatcherContext, latest: BlockHeader): void {
-  const { window, clock } = context;
-  const head = window.head();
-  if (head !== undefined && latest.number < head.number) return;
-  context.confirmedAt = clock.now();
-  if (head?.hash === latest.hash) return;
-  // Another block at the same height: whose fork is the chain's, this process's own poll decides.
-  if (head !== undefined && latest.number === head.number) return;
-  enter(context, { endpoint: elsewhere }, [latest]);
-  emit(
-    context,
-    head === undefined || latest.parentHash === head.hash
-      ? { type: "advanced", head: latest, entered: [latest] }
-      : { type: "reset", head: latest, reason: "missed-blocks" },
-  );
-}
-
 /** Puts blocks into the window, and returns those that left it. */
 function enter(
   context: WatcherContext,
-  { endpoint }: Pick<RpcEndpointHandle, "endpoint">,
+  { endpoint }: RpcEndpointHandle,
   blocks: readonly BlockHeader[],
 ): BlockHeader[] {
   context.headEndpoint = endpoint;

@@ -34,7 +34,9 @@ export interface WatcherContext {
   /** Time at which the last poll ended, successful or not. */
   polledAt: number | undefined;
   /** Time up to which the head was the newest: the last poll that found it began then. */
-  confirmedAt: number | undefined;
+  readAt: number | undefined;
+  /** A head that another process has read, and when it came; `undefined` after an own poll. */
+  heard: { head: BlockHeader; at: number } | undefined;
   /** Time of the last change of the head, or of the beginning of the watch. */
   newsAt: number | undefined;
   reachable: boolean;

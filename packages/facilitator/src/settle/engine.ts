@@ -1,4 +1,4 @@
-import type { BlockEvent } from "@coinslot/chain";
+import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
 import { findPayingRelayers, hasRoom, patienceOf } from "./fleet/ability.ts";
@@ -199,7 +199,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
         planSweep(settlement);
         notifyOthers(settlement, undoneChannel);
       },
-      onLook: () => shareLook(settlement),
+      onLook: (head) => shareLook(settlement, head),
     }),
     sweep: { isDue: false, isTakeover: false, cancel: undefined },
     followUp: { at: Number.POSITIVE_INFINITY, cancel: undefined },
@@ -218,8 +218,8 @@ function mayHaveMoved(event: BlockEvent, { rpc }: SettlementNetwork): boolean {
 }
 
 /** Notifies the other processes of the head, and of the tip that is read with it now and then. */
-async function shareLook({ context, network }: NetworkSettlement): Promise<void> {
-  const head = network.watcher.latest();
+async function shareLook(settlement: NetworkSettlement, head: BlockHeader): Promise<void> {
+  const { context, network } = settlement;
   const tip = await network.fees.refreshTip(context.times.idleMs / 2);
   shareSighting(context, network.network, { head, tip });
 }
@@ -227,6 +227,8 @@ async function shareLook({ context, network }: NetworkSettlement): Promise<void>
 function learnSighting({ network, funds }: NetworkSettlement, sighting: Sighting): void {
   const { head, tip, balances = [] } = sighting;
   if (head) network.watcher.learn(head);
+  if (head) network.blocks.saw(head);
+  if (head) network.pace.saw(Number(head.number));
   if (tip !== undefined) network.fees.learnTip(tip);
   funds.learn(balances);
 }

@@ -26,7 +26,8 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
   const needsDepth = open.some(({ payments }) =>
     payments.some(({ payment }) => network.serveAfter(payment) > 0),
   );
-  if (needsDepth) await network.watcher.fresh(network.pollMs / 2);
+  // What is served by its depth is served by a head that this process has read itself.
+  const head = needsDepth ? (await network.watcher.read(network.pollMs / 2)).number : 0n;
   const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
   const now = clock.now();
@@ -43,7 +44,7 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
     }
     transaction.unreadableSince = undefined;
     notice(relayer, transaction, receipt);
-    if (receipt) await recordReceipt(relayer, transaction, receipt);
+    if (receipt) await recordReceipt(relayer, { transaction, receipt, head });
     else missing.push(transaction);
   }
   if (receipts.size > 0) relayer.onCapacity();

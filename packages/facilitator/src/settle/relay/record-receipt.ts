@@ -10,15 +10,22 @@ import type { TrackedTransaction } from "./relayer-state.ts";
  */
 export async function recordReceipt(
   relayer: Relayer,
-  transaction: TrackedTransaction,
-  receipt: TransactionReceipt,
+  {
+    transaction,
+    receipt,
+    head,
+  }: {
+    transaction: TrackedTransaction;
+    receipt: TransactionReceipt;
+    /** Number of the newest block, where a payment waits for depth. */
+    head: bigint;
+  },
 ): Promise<void> {
   const { network, state, labels } = relayer;
   const { ledger, notifier, logger, metrics, faultPoint } = relayer.context;
   await faultPoint("included");
   const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
-  const head = network.watcher.latest()?.number ?? 0n;
   const depth = Math.max(0, Number(head) - blockNumber);
   const { outcomes, left, isSpoilt } = await resolveTransaction({
     network,

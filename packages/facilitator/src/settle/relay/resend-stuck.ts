@@ -23,7 +23,7 @@ export async function resendStuck(
   );
   if (late.length === 0) return;
   // While nothing else needs it, the head may be old: it decides which payments are over.
-  await relayer.network.watcher.fresh(times.resendMs());
+  const { timestamp } = await relayer.network.watcher.read(times.resendMs());
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
   if (state.lease !== lease) return;
   await fillGap(relayer, used, lease);
@@ -41,7 +41,7 @@ export async function resendStuck(
     }
     transaction.nonceUsedSince = undefined;
     const { content } = newestForm(transaction);
-    const wanted = isOver(relayer, transaction) ? "filler" : content;
+    const wanted = isOver(transaction, timestamp) ? "filler" : content;
     // A relayer that could not pay the last form would not be helped by one that costs more.
     const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs();
     if (transaction.nonce === used && (isDue || wanted !== content)) {
@@ -53,8 +53,7 @@ export async function resendStuck(
 }
 
 /** Whether no block to come can execute any of its payments: then its nonce is used up for less. */
-function isOver({ network }: Relayer, { payments }: TrackedTransaction): boolean {
-  const time = network.watcher.latest()?.timestamp ?? 0n;
+function isOver({ payments }: TrackedTransaction, time: bigint): boolean {
   return payments.every(({ payment }) => payment.validBefore <= time);
 }
 

@@ -135,7 +135,8 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
 async function followChain(watch: WatchContext): Promise<void> {
   const { context, network } = watch;
   const { clock, ledger, times } = context;
-  const { number: head } = network.watcher.latest() ?? (await network.watcher.refresh());
+  // Finality is irreversible: a head that another process has sent is no evidence of depth.
+  const { number: head } = await network.watcher.read(2 * times.idleMs);
   await takeBackBlocks(watch, watch.left.splice(0));
   const known = await findBlocks(ledger, network.network);
   await followBlocks(watch, known, head);
@@ -178,8 +179,7 @@ async function look(watch: WatchContext): Promise<void> {
   nextLook.at = Number.POSITIVE_INFINITY;
   watch.lookedAt = context.clock.now();
   try {
-    await network.watcher.refresh();
-    await onLook();
+    await onLook(await network.watcher.refresh());
   } catch (err) {
     // The watcher's event has reported an outage.
     context.logger.debug({ err, network: network.network }, "the head could not be read");

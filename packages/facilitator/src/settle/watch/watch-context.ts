@@ -1,3 +1,4 @@
+import type { BlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
@@ -8,8 +9,8 @@ export interface BlockWatchOptions {
   network: SettlementNetwork;
   /** Called when transactions that were settled are open again. */
   onReorg: () => void;
-  /** Called after each look at the chain's head. */
-  onLook: () => Promise<void>;
+  /** Called with the head after each look at it. */
+  onLook: (head: BlockHeader) => Promise<void>;
 }
 
 /** State of the process that follows the blocks of a network. */
