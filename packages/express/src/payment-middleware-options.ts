@@ -74,7 +74,8 @@ export interface PaymentMiddlewareOptions {
   maxPaidRequests?: number | undefined;
   /**
    * Most bytes that this process holds for paid requests: bodies that were read, and answers until
-   * they have gone out. At the limit, new payments get 503 `overloaded`. Default 256 MiB.
+   * they have gone out. At the limit, new payments get 503 `overloaded`. Default 256 MiB, or the
+   * largest request with its answer if that is more.
    */
   maxHeldBytes?: number | undefined;
   /**

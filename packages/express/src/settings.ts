@@ -74,6 +74,15 @@ export function readSettings(
   }
   const { grantAccess, refusePayer, unpaidAnswer, clientKey } = options;
   const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = 64 * 2 ** 20 } = options;
+  const { maxResponseBytes = 4 * 2 ** 20 } = options;
+  // The largest request and its answer always find room in a process at rest.
+  const largest = maxRequestBytes + maxResponseBytes;
+  const { maxHeldBytes = Math.max(defaultLimits.maxHeldBytes, largest) } = options;
+  if (maxHeldBytes < largest) {
+    tell(
+      "options.maxHeldBytes must be at least options.maxRequestBytes and options.maxResponseBytes together",
+    );
+  }
   if (maxUnverifiedBytes < maxRequestBytes) {
     tell("options.maxUnverifiedBytes must be at least options.maxRequestBytes");
   }
@@ -82,9 +91,9 @@ export function readSettings(
     legacyNetworkNames: options.legacyNetworkNames ?? false,
     maxRequestBytes,
     maxUnverifiedBytes,
-    maxResponseBytes: options.maxResponseBytes ?? 4 * 2 ** 20,
+    maxResponseBytes,
     maxPaidRequests: options.maxPaidRequests ?? defaultLimits.maxPaidRequests,
-    maxHeldBytes: options.maxHeldBytes ?? defaultLimits.maxHeldBytes,
+    maxHeldBytes,
     maxKeptAnswerBytes: options.maxKeptAnswerBytes ?? 256 * 2 ** 10,
     now: options.now ?? Date.now,
     onError: harmless(options.onError ?? writeError),

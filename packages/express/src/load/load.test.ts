@@ -235,7 +235,11 @@ describe("a process with as many waiting requests as places", () => {
 
 describe("a process at its limit of bytes", () => {
   it("gives up a held answer beyond it without a charge, and takes no new payment", async () => {
-    const shop = await open({ maxHeldBytes: 100_000 });
+    const shop = await open({
+      maxHeldBytes: 100_000,
+      maxRequestBytes: 0,
+      maxResponseBytes: 100_000,
+    });
     const [full, other] = await shop.occupy(2);
     const [first, second] = shop.running;
     first?.write("x".repeat(99_000));

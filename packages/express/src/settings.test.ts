@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { readSettings } from "./settings.ts";
+
+function read(options: Parameters<typeof readSettings>[0]) {
+  const problems: string[] = [];
+  const settings = readSettings(options, {
+    environment: {},
+    tell: (problem) => problems.push(problem),
+  });
+  return { settings, problems };
+}
+
+it("the bytes that a process holds have room for its largest request and answer", () => {
+  const maxResponseBytes = 2 ** 30;
+  const { settings, problems } = read({ maxResponseBytes });
+  expect(problems).toEqual([]);
+  expect(settings.maxHeldBytes).toBe(maxResponseBytes + settings.maxRequestBytes);
+  expect(read({}).settings.maxHeldBytes).toBe(2 ** 28);
+});
+
+it("a process that could not hold its largest answer is refused", () => {
+  expect(read({ maxHeldBytes: 1_000 }).problems).toEqual([
+    "options.maxHeldBytes must be at least options.maxRequestBytes and options.maxResponseBytes together",
+  ]);
+});
