@@ -1,12 +1,8 @@
 import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
-import {
-  endedStates,
-  type LedgerSchema,
-  type PaymentChangesTable,
-  type PaymentSumsTable,
-} from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { endedStates, type PaymentChangesTable, type PaymentSumsTable } from "../sums-schema.ts";
 
 /** Rows read in one step, at most: a millisecond or two on the event loop. */
 const maxAtOnce = 250;

@@ -25,7 +25,7 @@ import { sumPayments } from "../maintenance/sum-payments.ts";
 import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
-import { endedStates } from "../schema.ts";
+import { endedStates } from "../sums-schema.ts";
 import { listPayments, type PaymentFilter } from "./list-payments.ts";
 import { paymentStats } from "./payment-stats.ts";
 

@@ -3,9 +3,10 @@ import { type SelectQueryBuilder, sql } from "kysely";
 import { bytesToHex } from "viem";
 import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
-import { endedStates, type LedgerSchema, openStates, type PaymentState } from "../schema.ts";
+import { type LedgerSchema, openStates, type PaymentState } from "../schema.ts";
 import { sortableIdAt } from "../sortable-id.ts";
 import { is } from "../states.ts";
+import { endedStates } from "../sums-schema.ts";
 import { type CreatedRange, createdIds, dayMs, isCreatedWithin } from "./created-range.ts";
 
 /** Number and sum of an asset's payments in one state. */
