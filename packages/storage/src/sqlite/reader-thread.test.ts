@@ -1,12 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { startProgram } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
-import { sql } from "kysely";
+import { CompiledQuery, sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../database.ts";
-import { startReaderThread } from "./reader-thread.ts";
+import { DatabaseError } from "../database-error.ts";
+import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
 
 interface Schema {
   numbers: { number: number };
@@ -77,6 +79,41 @@ it("sums amounts in a thread, beyond 64 bits", async () => {
 it("a file that is missing is an error, not a thread without an answer", async () => {
   const open = openDatabase({ url: "sqlite:./missing.db", readOnly: true, inThread: true });
   await expect(open).rejects.toMatchObject({ kind: "configuration" });
+});
+
+it("a thread that has ended rejects its query, and the next query has a new one", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-reader-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  /** A thread whose program answers with its own row, and ends at the statement `end`. */
+  const start = async (row: number) => {
+    const file = join(folder, `program-${row}.mjs`);
+    const program = `
+      import { parentPort } from "node:worker_threads";
+      parentPort.on("message", ({ id, sql }) => {
+        if (sql === "end") process.exit();
+        parentPort.postMessage({ id, rows: [${row}] });
+      });
+      parentPort.postMessage({ id: 0 });`;
+    await writeFile(file, program);
+    const options = { path: "file.db", label: "A file", pragmas: "", isBuiltIn: false };
+    const thread = await startReaderThread({ ...options, program: pathToFileURL(file) });
+    if (thread === undefined) throw new Error("The program is missing");
+    return thread;
+  };
+  const driver = createReaderDriver(await start(1), () => start(2));
+  onTestFinished(() => driver.destroy());
+  const read = async (statement: string) => {
+    const connection = await driver.acquireConnection();
+    const query = CompiledQuery.raw(statement);
+    try {
+      return (await connection.executeQuery(query)).rows;
+    } finally {
+      await driver.releaseConnection(connection);
+    }
+  };
+  expect(await read("select")).toEqual([1]);
+  await expect(read("end")).rejects.toBeInstanceOf(DatabaseError);
+  expect(await read("select")).toEqual([2]);
 });
 
 it("a missing program of the thread is no error of the file, as in a bundle", async () => {

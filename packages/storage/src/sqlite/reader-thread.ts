@@ -18,6 +18,8 @@ const programName = "./reader-worker.js";
 /** A connection in a thread of its own, which only reads. */
 interface ReaderThread {
   query(query: Pick<CompiledQuery, "sql" | "parameters">): Promise<unknown[]>;
+  /** True if the thread has ended by itself, for example out of memory. Every query rejects. */
+  hasEnded(): boolean;
   close(): Promise<void>;
 }
 
@@ -36,8 +38,16 @@ interface Asked {
 /**
  * Kysely's driver over a thread that reads. One caller has the connection at a time, for one query
  * or one transaction, so a transaction sees one moment of the file.
+ *
+ * A thread that has ended rejects its queries. The next caller gets a new one.
+ *
+ * @param restart starts a thread as `first` was started
  */
-export function createReaderDriver(thread: ReaderThread): Driver {
+export function createReaderDriver(
+  first: ReaderThread,
+  restart: () => Promise<ReaderThread | undefined>,
+): Driver {
+  let thread = first;
   const mutex = createMutex();
   const held = new WeakMap<DatabaseConnection, Release>();
   const run = (sql: string) => thread.query({ sql, parameters: [] });
@@ -45,6 +55,12 @@ export function createReaderDriver(thread: ReaderThread): Driver {
     async init() {},
     async acquireConnection() {
       const release = await mutex.acquire();
+      try {
+        if (thread.hasEnded()) thread = (await restart()) ?? thread;
+      } catch (error) {
+        release();
+        throw error;
+      }
       const connection: DatabaseConnection = {
         executeQuery: async <Row>(query: CompiledQuery): Promise<QueryResult<Row>> => ({
           rows: (await thread.query(query)) as Row[],
@@ -69,7 +85,7 @@ export function createReaderDriver(thread: ReaderThread): Driver {
     async rollbackTransaction() {
       await run("rollback");
     },
-    destroy: () => mutex.run(thread.close),
+    destroy: () => mutex.run(() => thread.close()),
   };
 }
 
@@ -130,6 +146,7 @@ export async function startReaderThread(
       if (end === undefined) worker.postMessage({ id: lastId, sql, parameters });
       return answered;
     },
+    hasEnded: () => end !== undefined,
     async close() {
       await worker.terminate();
     },

@@ -77,18 +77,20 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
  * file, the file is opened in this thread.
  */
 export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
-  const thread = await startReaderThread({
-    path: options.path,
-    label: options.label,
-    pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
-    isBuiltIn: builtInSqlite() !== undefined,
-  });
+  const start = () =>
+    startReaderThread({
+      path: options.path,
+      label: options.label,
+      pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
+      isBuiltIn: builtInSqlite() !== undefined,
+    });
+  const thread = await start();
   if (thread === undefined) return openSqliteEngine(options);
   return {
     dialect: sqliteDialect,
     kyselyDialect: {
       createAdapter: () => new SqliteAdapter(),
-      createDriver: () => createReaderDriver(thread),
+      createDriver: () => createReaderDriver(thread, start),
       createIntrospector: (kysely) => new SqliteIntrospector(kysely),
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
