@@ -42,8 +42,8 @@ export interface Leases {
   /** The leases whose names begin with one of these, held or over. */
   list(prefixes: readonly [string, ...string[]]): Promise<LeaseStanding[]>;
   /**
-   * Deletes the leases with this prefix that ended at least so long ago. Only for names that no
-   * guard and no later owner uses: the epoch of a deleted lease begins at 1 again.
+   * Deletes the leases with this prefix that ended `endedForMs` ago or earlier. Only for names that
+   * no guard and no later owner uses: the epoch of a deleted lease begins at 1 again.
    */
   forget(which: { prefix: string; endedForMs: number }): Promise<void>;
   /**

@@ -6,7 +6,7 @@ import type { BlockListener } from "./block-event.ts";
 import type { BlockHeader } from "./block-header.ts";
 import { createBlockWindow } from "./block-window.ts";
 import { pollHead, pollOnce } from "./poll-head.ts";
-import { closeWatch, followWishes, minIntervalMs } from "./schedule-polls.ts";
+import { closeWatch, minIntervalMs, reschedulePolls } from "./schedule-polls.ts";
 import type { WatcherContext } from "./watcher-context.ts";
 
 export interface BlockWatcherOptions {
@@ -157,9 +157,9 @@ function subscribe(
   const { pollIntervalMs = context.pollIntervalMs } = wish;
   const subscription = { listener, pollIntervalMs };
   subscriptions.add(subscription);
-  followWishes(context);
+  reschedulePolls(context);
   return () => {
-    if (subscriptions.delete(subscription)) followWishes(context);
+    if (subscriptions.delete(subscription)) reschedulePolls(context);
   };
 }
 

@@ -3,8 +3,8 @@ import type { BlockHeader } from "./block-header.ts";
 import { pollHead } from "./poll-head.ts";
 import type { WatcherContext } from "./watcher-context.ts";
 
-/** Begins, changes or ends the polls by what the subscribers ask for now. */
-export function followWishes(context: WatcherContext): void {
+/** Starts, reschedules or stops the polls, by the shortest interval of the subscribers. */
+export function reschedulePolls(context: WatcherContext): void {
   const { clock, polledAt } = context;
   const intervalMs = minIntervalMs(context);
   listenToHeads(context, context.subscriptions.size > 0);
@@ -18,7 +18,7 @@ export function followWishes(context: WatcherContext): void {
 export function closeWatch(context: WatcherContext): void {
   context.closing.abort(new RpcClosedError(context.pool.chainId));
   context.subscriptions.clear();
-  followWishes(context);
+  reschedulePolls(context);
 }
 
 /** Sets the time of the next poll in place of the one that is set. */

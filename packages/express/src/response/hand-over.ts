@@ -85,8 +85,8 @@ export async function handOverKept(
 }
 
 /**
- * Without a buyer's key there is one delivery: a payload is public once it is broadcast. The key of
- * a request that resumes a payment may not be its buyer's: any may come with one that has none.
+ * Without a buyer's key there is one delivery: a payload is public once it is broadcast. The
+ * key of a request that resumes a payment proves nothing: a payment without a key is resumed by any.
  */
 function isDeliveredOnce({ seal, isResumed, facilitator }: Sale): boolean {
   return (seal === undefined || isResumed) && facilitator.isHeld !== undefined;

@@ -153,7 +153,7 @@ async function share(sharing: Sharing, { onLost }: { onLost: () => void }): Prom
   const givable = relayers
     .filter(({ state, leaving }) => state.lease !== undefined && leaving === undefined)
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state));
-  // What is under way to another process is missing in its share for now.
+  // A relayer on its way to another process does not count in that one's share yet.
   const isUnderWay = staying.length < names.size;
   for (const relayer of isUnderWay ? [] : givable.slice(0, giveBack)) {
     leaveRelayer(relayer, { withinMs: times.leaseMs });
