@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { cwd, stderr, stdin, stdout } from "node:process";
 import { buffer } from "node:stream/consumers";
 
@@ -5,6 +6,8 @@ import { buffer } from "node:stream/consumers";
 export interface Io {
   /** The folder of files without a path. */
   folder: string;
+  /** The folder in place of a read-only one. */
+  temporaryFolder: string;
   /** The user of this process, who owns the files that it writes; `undefined` on Windows. */
   userId: number | undefined;
   /** True if the standard output is a terminal, which reads some characters as commands. */
@@ -28,6 +31,7 @@ const clearLine = "\r\u001b[2K";
 /** The surroundings of this process. */
 export const processIo: Io = {
   folder: cwd(),
+  temporaryFolder: tmpdir(),
   userId: process.geteuid?.(),
   isTerminal: stdout.isTTY === true,
 

@@ -1,6 +1,5 @@
 import { realpathSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
 import { readRegularFile } from "@coinslot/hosting/environment";
@@ -49,12 +48,12 @@ export async function keepPayment(
   { io, keptFile }: PayContext,
   { request, payment, receipt }: PaymentToKeep,
 ): Promise<string> {
-  const { folder } = io;
+  const { folder, temporaryFolder } = io;
   const { body, ...rest } = request;
   const bodyBase64 = body && Buffer.from(body).toString("base64");
   const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment, receipt }, undefined, 2)}\n`;
   const name = keptNameOf(payment.terms);
-  const elsewhere = [join(folder, name), join(tmpdir(), name)];
+  const elsewhere = [join(folder, name), join(temporaryFolder, name)];
   if (keptFile === undefined) return writeFirst(elsewhere, text);
   try {
     await writeWhole(keptFile, text);

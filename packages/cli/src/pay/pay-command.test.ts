@@ -1,10 +1,9 @@
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import type { RequestListener } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, listen, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import { type Address, encodeReceipt, headerName } from "@coinslot/protocol";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, type RunOptions, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
@@ -302,16 +301,32 @@ describe("coinslot pay", () => {
       const listener: RequestListener = (request, response) => {
         if (request.headers["x-payment"] === undefined) return sell(request, response);
         rmSync(folder, { recursive: true });
-        vi.stubEnv("TMPDIR", folder);
         response.writeHead(503, { "retry-after": "999" }).end();
       };
       await withServer(listener, async (url) => {
-        const { code, err } = await pay([url, "--yes"], { folder });
+        const { code, err } = await pay([url, "--yes"], { folder, temporaryFolder: folder });
         expect(err).toContain("its outcome is unknown");
         expect(err).toContain("could not be kept");
         expect(code).toBe(exitCode.unclear);
       });
-      vi.unstubAllEnvs();
+    });
+  });
+
+  it("keeps a payment in the temporary folder, and finds it there, without its own", async () => {
+    await inFolder(async (temporaryFolder) => {
+      const listener: RequestListener = (request, response) => {
+        if (request.headers["x-payment"] === undefined) return sell(request, response);
+        response.writeHead(503, { "retry-after": "999" }).end();
+      };
+      await withServer(listener, async (url) => {
+        const options = { folder: join(temporaryFolder, "missing"), temporaryFolder };
+        expect((await pay([url, "--yes"], options)).err).toContain("Resume with:");
+        expect(readdirSync(temporaryFolder)).toHaveLength(1);
+        const again = await pay([url, "--yes"], options);
+        expect(again.err).toContain("The same request was paid before");
+        const elsewhere = await pay([url, "--yes"]);
+        expect(elsewhere.err).not.toContain("was paid before");
+      });
     });
   });
 
@@ -346,7 +361,7 @@ describe("coinslot pay", () => {
       [["--resume", "nowhere.json"], /not a kept payment/],
     ];
     for (const [args, message] of cases) {
-      const { code, err } = await pay(args, { folder: tmpdir() });
+      const { code, err } = await pay(args);
       expect(err).toMatch(message);
       expect(code).toBe(exitCode.usage);
     }

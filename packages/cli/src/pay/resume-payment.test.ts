@@ -8,7 +8,6 @@ import {
   rmSync,
   symlinkSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
@@ -34,7 +33,7 @@ beforeEach(() => {
 });
 
 function pay(folder: string, args: readonly string[], options: PayOptions = {}) {
-  const { rpcUrls = [devnet.rpcUrl], answer, userId } = options;
+  const { rpcUrls = [devnet.rpcUrl], answer, userId, temporaryFolder } = options;
   const env = {
     COINSLOT_NETWORK: devnet.network,
     COINSLOT_RPC_URL: rpcUrls.join(","),
@@ -47,6 +46,7 @@ function pay(folder: string, args: readonly string[], options: PayOptions = {}) 
     now,
     ...(answer === undefined ? {} : { answer }),
     ...(userId === undefined ? {} : { userId }),
+    ...(temporaryFolder === undefined ? {} : { temporaryFolder }),
   });
 }
 
@@ -54,6 +54,7 @@ interface PayOptions {
   rpcUrls?: readonly string[];
   answer?: boolean;
   userId?: number;
+  temporaryFolder?: string;
 }
 
 /** On the chain, with enough blocks on top, and on the clock of the command. */
@@ -294,9 +295,11 @@ it("a kept payment that cannot be written again is reported with its existing fi
     await pay(folder, [url, "--yes"]);
     const [file = ""] = readdirSync(folder);
     mkdirSync(join(folder, `${file}.tmp`));
-    const resumed = await pay(folder, ["--resume", file]);
+    const temporaryFolder = join(folder, "temporary");
+    mkdirSync(temporaryFolder);
+    const resumed = await pay(folder, ["--resume", file], { temporaryFolder });
     expect(resumed.err).toContain(`Resume with: coinslot pay --resume ${file}\n`);
-    expect(readdirSync(tmpdir())).not.toContain(file);
+    expect(readdirSync(temporaryFolder)).toEqual([]);
   });
 });
 

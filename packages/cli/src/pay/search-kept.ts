@@ -1,5 +1,4 @@
 import { lstat, readdir, realpath } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { Io } from "../io.ts";
 
@@ -18,8 +17,8 @@ export function keptNameOf({ nonce }: { nonce: string }): string {
  * when that is read-only. Other users may plant files there, and as many as they like: none of
  * theirs is read. Nor is a named pipe, which would block the read without end.
  */
-export async function searchKept({ folder, userId }: Io): Promise<string[]> {
-  const folders = [...new Set([folder, tmpdir()])];
+export async function searchKept({ folder, temporaryFolder, userId }: Io): Promise<string[]> {
+  const folders = [...new Set([folder, temporaryFolder])];
   const found = await Promise.all(
     folders.map(async (each) => {
       const names = await readdir(each).catch(() => []);

@@ -1,6 +1,8 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { runCli } from "../run-cli.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -23,6 +25,8 @@ export interface RunOptions {
   answers?: (question: string) => boolean;
   /** Where it runs. */
   folder?: string;
+  /** The folder in place of a read-only one. */
+  temporaryFolder?: string;
   /** The user that owns the files which it trusts. */
   userId?: number;
   /** Its clock, in unix milliseconds. */
@@ -39,9 +43,20 @@ export interface RunOptions {
   interruptAfter?: (said: string) => Promise<void>;
 }
 
+// A payment that another test file has kept must not be found here.
+const emptyFolder = mkdtempSync(join(tmpdir(), "coinslot-cli-"));
+afterAll(() => rmSync(emptyFolder, { recursive: true }));
+
 /** Runs the command in this process. */
 export async function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const { env = {}, answer, folder = tmpdir(), input = "", interruptOn, interruptAfter } = options;
+  const {
+    env = {},
+    answer,
+    folder = emptyFolder,
+    input = "",
+    interruptOn,
+    interruptAfter,
+  } = options;
   const answers = options.answers ?? (answer === undefined ? undefined : () => answer);
   const interrupted = new AbortController();
   const ran = { out: "", err: "", questions: [] as string[] };
@@ -71,6 +86,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
     },
     {
       folder,
+      temporaryFolder: options.temporaryFolder ?? emptyFolder,
       userId: options.userId ?? process.geteuid?.(),
       isTerminal: options.isTerminal === true,
       write: async (chunk) => {
