@@ -6,7 +6,7 @@ import type { SignedPayment } from "../sign/signed-payment.ts";
  *
  * - `settled`: with a receipt that says so.
  * - `rejected`: with another 402, or an answer that says that nothing was charged (429
- *   `payer_limited`: not before `Retry-After`).
+ *   `payer_limited` and 503 `payments_stopped`: not before `Retry-After`).
  * - `unclear`: the answer proves neither, such as a handler's 500, or a 200 without a receipt.
  */
 export interface PaymentOutcome {

@@ -23,6 +23,12 @@ const openStatuses = new Set([409, 502, 503, 504]);
 const keyConflict = "idempotency_key_in_use";
 
 /**
+ * The seller takes no new payments for a while: a retry changes nothing, and nothing was paid. Any
+ * other 503 leaves the outcome open.
+ */
+const paymentsStopped = "payments_stopped";
+
+/**
  * Statuses that a seller may answer without a charge. Its handler failed (500), or was too late
  * (504), or the payer must wait (429).
  */
@@ -43,6 +49,9 @@ export async function readAnswer(response: Response): Promise<Answer> {
     if (refusal?.charged === false) {
       return { kind: "final", state: "rejected", reason: refusal.error };
     }
+  }
+  if (response.status === 503 && receipt === undefined && (await isStopped(response))) {
+    return { kind: "final", state: "rejected", reason: paymentsStopped };
   }
   if (openStatuses.has(response.status)) return { kind: "unclear", ...known };
   if (receipt?.success) return { kind: "final", state: "settled", receipt };
@@ -65,6 +74,16 @@ async function isCharged(response: Response): Promise<boolean> {
     return (await readRefusal(response, chargeWaitMs))?.charged === true;
   } catch {
     // A body that breaks off says nothing. `readOffer` decides whether its header suffices.
+    return false;
+  }
+}
+
+/** Resolves to whether a refusal's body says that the seller takes no new payments. */
+async function isStopped(response: Response): Promise<boolean> {
+  try {
+    const refusal = await readRefusal(response, chargeWaitMs);
+    return refusal?.error === paymentsStopped && refusal.charged === false;
+  } catch {
     return false;
   }
 }

@@ -125,20 +125,26 @@ describe("a payment with an unclear outcome", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("is not sent again when the payer is rate limited: no money moved, and a retry time is named", async () => {
-    const onPaid: OnPaid = (_, response) => {
-      response.writeHead(429, { "content-type": "application/json", "retry-after": "40" });
-      response.end(JSON.stringify({ error: "payer_limited", message: "Wait", charged: false }));
-      return true;
-    };
-    const seller = keep(await startSeller({ onPaid }));
-    const response = await createFetch()(seller.url);
-    expect([response.status, response.headers.get("retry-after")]).toEqual([429, "40"]);
-    expect(paymentOf(response)).toMatchObject({ state: "rejected", reason: "payer_limited" });
-    expect(seller.paid).toHaveLength(1);
-    expect(waits).toEqual([]);
-    expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
-  });
+  it.each([
+    ["the payer is rate limited", 429, "payer_limited"],
+    ["the operator has stopped new payments", 503, "payments_stopped"],
+  ])(
+    "is not sent again when %s: no money moved, and a retry time is named",
+    async (_, status, error) => {
+      const onPaid: OnPaid = (_payment, response) => {
+        response.writeHead(status, { "content-type": "application/json", "retry-after": "40" });
+        response.end(JSON.stringify({ error, message: "Wait", charged: false }));
+        return true;
+      };
+      const seller = keep(await startSeller({ onPaid }));
+      const response = await createFetch()(seller.url);
+      expect([response.status, response.headers.get("retry-after")]).toEqual([status, "40"]);
+      expect(paymentOf(response)).toMatchObject({ state: "rejected", reason: error });
+      expect(seller.paid).toHaveLength(1);
+      expect(waits).toEqual([]);
+      expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
+    },
+  );
 
   it.each([
     ["with its offer in the body", false],
