@@ -41,6 +41,14 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "show payments of the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
   },
+  stop: {
+    summary: "refuse new payments on a network or of a route; those under way end",
+    load: async () => (await import("./stops/stop-command.ts")).stopCommand,
+  },
+  start: {
+    summary: "take new payments again, after coinslot stop",
+    load: async () => (await import("./stops/stop-command.ts")).startCommand,
+  },
   bridge: {
     summary: "bring USDT0 from the chain where it is held to the chain where it is spent",
     load: async () => (await import("./bridge/bridge-command.ts")).bridgeCommand,

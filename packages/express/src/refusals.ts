@@ -1,4 +1,4 @@
-import { FacilitatorError } from "@coinslot/protocol";
+import { FacilitatorError, StoppedError } from "@coinslot/protocol";
 
 /** A refusal for another reason than the offer: a code for programs, and the same in words. */
 export interface Refusal {
@@ -153,8 +153,20 @@ export function settlementPending(transaction: string): Refusal {
   };
 }
 
+/** The operator has stopped new payments on the network, or for the route. */
+function stopped({ message, retryAfterSeconds }: StoppedError): Refusal {
+  return {
+    status: 503,
+    error: "payments_stopped",
+    charged: false,
+    message: `${message}. Nothing was charged`,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
+}
+
 /** The facilitator, its chain or its ledger is at fault, before any money could move. */
 export function facilitatorFault(error: unknown): Refusal {
+  if (error instanceof StoppedError) return stopped(error);
   if (error instanceof FacilitatorError && error.kind === "bad_response") {
     return {
       status: 502,

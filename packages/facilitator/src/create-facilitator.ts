@@ -44,6 +44,8 @@ import { createMetrics } from "./settle/metrics.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
 import type { SettlementListener } from "./settle/settlement-event.ts";
 import { startEngine } from "./start-engine.ts";
+import { readStopChange, type Stop, type StopChange, type StopTarget } from "./stops/stop.ts";
+import { createStopBoard } from "./stops/stop-board.ts";
 import { createVerifier } from "./verify/verifier.ts";
 import { verifyBeforeChain, verifyOnChain } from "./verify-payment.ts";
 
@@ -66,6 +68,15 @@ export interface CoinslotFacilitator
   };
   /** Counts and sums by network, asset and state, and by day and route if asked for. */
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
+  /** The stop switches: new payments that are refused, in all processes of the ledger. */
+  readonly stops: {
+    /** Sets a switch, or changes its reason. Payments under way go on. */
+    set(target: StopTarget, options: { reason: string }): Promise<void>;
+    /** New payments are taken again. */
+    clear(target: StopTarget): Promise<void>;
+    /** The switches that are set, as this process knows them. */
+    list(): readonly Stop[];
+  };
   /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */
   readonly metrics: Registry;
   /**
@@ -160,6 +171,11 @@ export function createFacilitator(
       withEngine(facilitator, ({ operatorReads }) =>
         operatorReads.run((reads) => paymentStats(reads, which)),
       ),
+    stops: {
+      set: (target, { reason }) => changeStops(facilitator, { operation: "set", target, reason }),
+      clear: (target) => changeStops(facilitator, { operation: "clear", target }),
+      list: () => facilitator.stops.list(),
+    },
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);
@@ -194,6 +210,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
       ]),
     ),
   });
+  const stops = createStopBoard();
   const patienceMs = configuration.startTimeoutMs;
   const starting = startEngine({
     processId: createProcessId(),
@@ -203,6 +220,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
     settings,
     retention: configuration.retention,
     verifier,
+    stops,
     metrics,
     logger,
     now,
@@ -211,7 +229,12 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   });
   // `ready` and every method reject with it; there may be no caller.
   starting.catch(() => undefined);
-  return { configuration, settings, chains, verifier, metrics, listeners, starting };
+  return { configuration, settings, chains, verifier, metrics, listeners, starting, stops };
+}
+
+async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {
+  const checked = readStopChange(change);
+  await withEngine(facilitator, ({ stopFollower }) => stopFollower.change(checked));
 }
 
 function listSupported({ networks }: FacilitatorConfiguration): Supported {

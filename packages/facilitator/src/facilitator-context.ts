@@ -6,6 +6,7 @@ import type { Chain } from "./open-chain.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 import type { Engine } from "./start-engine.ts";
+import type { StopBoard } from "./stops/stop-board.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 /** Shared by the methods of a facilitator. */
@@ -17,6 +18,7 @@ export interface FacilitatorContext {
   metrics: SettlementMetrics;
   listeners: Set<SettlementListener>;
   starting: Promise<Engine>;
+  stops: StopBoard;
 }
 
 /** Calls every listener. One that throws changes nothing for the payment and the others. */

@@ -34,3 +34,5 @@ export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
 export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
+export { changeStops } from "./stops/change-stops.ts";
+export type { Stop, StopChange, StopReport, StopTarget } from "./stops/stop.ts";

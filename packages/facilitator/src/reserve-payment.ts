@@ -22,16 +22,17 @@ export async function lookUpForGate(
 /** Takes an authorization for one request: `reserve` of a facilitator. */
 export async function reserveForGate(
   engine: Engine,
-  { metrics, settings }: FacilitatorContext,
+  { metrics, settings, stops }: FacilitatorContext,
   request: Parameters<Reservations["reserve"]>[0],
 ): Promise<Reserved> {
   const { context, settlements } = engine;
   const { ledger, readings } = context;
   const { id } = request;
-  if (!canPay(settlements, id.network)) {
+  const stopped = stops.refusalOf(id.network, request.sold?.route);
+  if (stopped !== undefined || !canPay(settlements, id.network)) {
     // A payment that is under way already can be resumed: that takes no gas.
     const { availability } = await lookUpPayment(ledger, request);
-    if (availability === "free") throw outOfGasMoney(id.network);
+    if (availability === "free") throw stopped ?? outOfGasMoney(id.network);
   }
   const startedAt = performance.now();
   const wish = { gasAtRisk: readings.gasAtRisk(id), ...request };

@@ -12,7 +12,7 @@ import { createLedger } from "./ledger/create-ledger.ts";
 import type { RetentionTimes } from "./ledger/ledger-limits.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
-import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
+import type { OperatorReads } from "./ledger/operator-reads.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
@@ -31,9 +31,9 @@ import type { SettlementEvent } from "./settle/settlement-event.ts";
 import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
-import { startMaintenance } from "./start-maintenance.ts";
-import { startRetention } from "./start-retention.ts";
-import { startSums } from "./start-sums.ts";
+import { startHousekeeping } from "./start-housekeeping.ts";
+import type { StopFollower } from "./stops/follow-stops.ts";
+import type { StopBoard } from "./stops/stop-board.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 export interface EngineOptions {
@@ -45,6 +45,8 @@ export interface EngineOptions {
   settings: SettlementSettings;
   retention: RetentionTimes;
   verifier: Verifier;
+  /** Filled at the start, and kept as the ledger has the switches. */
+  stops: StopBoard;
   metrics: SettlementMetrics;
   logger: Logger;
   /** Unix milliseconds. */
@@ -56,6 +58,7 @@ export interface EngineOptions {
 /** The running parts of a facilitator: its ledger and its settlement. */
 export interface Engine extends SettlingContext {
   readonly operatorReads: OperatorReads;
+  readonly stopFollower: StopFollower;
   /** Resolves when what was not final before has been reconciled. */
   ready(): Promise<void>;
   close(): Promise<void>;
@@ -185,21 +188,7 @@ async function startParts(
     await Promise.all([...settlements.values()].map(stopNetworkSettlement));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const housekeeping = startMaintenance({
-    context,
-    heartbeatLeaseMs: settings.heartbeatLeaseMs,
-  });
-  begun(() => housekeeping.stop());
-  const operatorReads = createOperatorReads(options.ledgerUrl, ledger);
-  begun(() => operatorReads.close());
-  const sums = startSums(context);
-  begun(() => sums.stop());
-  const retention = startRetention({
-    context,
-    times: options.retention,
-    heartbeatLeaseMs: settings.heartbeatLeaseMs,
-  });
-  begun(() => retention.stop());
+  const { operatorReads, stopFollower } = await startHousekeeping(options, { context, begun });
 
   return {
     context,
@@ -211,6 +200,8 @@ async function startParts(
       return settings.configuredTimes.settleTimeoutMs ?? settleTimeoutMsFor(undefined);
     },
     maxAnswerBytes: settings.maxAnswerBytes,
+    stops: options.stops,
+    stopFollower,
     operatorReads,
     async ready() {
       await Promise.all([...settlements.values()].map(whenReconciled));

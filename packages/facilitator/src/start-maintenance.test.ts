@@ -40,6 +40,7 @@ describe.each(engines)("maintenance on %s", (engine) => {
         logger: silentLogger,
       },
       heartbeatLeaseMs: two.heartbeatLeaseMs,
+      refreshStops: async () => undefined,
     });
     onTestFinished(() => maintenance.stop());
     await vi.waitFor(() => expect(rounds).toHaveLength(1));

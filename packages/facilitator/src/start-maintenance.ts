@@ -5,17 +5,19 @@ import type { SettlementContext } from "./settle/context.ts";
 
 /**
  * Sends this process's heartbeat, retries its pending ends, ends the holdings of dead processes,
- * and drops expired answers.
+ * and drops expired answers. Reads the stop switches.
  */
 export function startMaintenance(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger">;
   heartbeatLeaseMs: number;
+  refreshStops: () => Promise<void>;
 }): { stop(): Promise<void> } {
-  const { heartbeatLeaseMs } = options;
+  const { heartbeatLeaseMs, refreshStops } = options;
   const { ledger, notifier, clock, logger } = options.context;
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   const working = createSingleFlight(async () => {
+    await refreshStops();
     try {
       const wasAlive = await sendHeartbeat(ledger);
       const { reserved, queued } = wasAlive

@@ -18,11 +18,10 @@ export async function verifyBeforeChain(
   if (verdict.isValid) return { ...response, isSignatureKnown: verdict.isSignedByPayer };
   if (verdict.invalidReason !== "invalid_exact_evm_signature") return response;
   // A payer may have had code when its payment began, which is resumed all the same.
-  const isBegun = await withEngine(facilitator, (engine) =>
-    isSettlementBegun(engine, payload, requirements),
-  );
   const { payer } = verdict;
-  return isBegun && payer ? { isValid: true, payer, isSignatureKnown: () => true } : response;
+  return payer && (await isBegun(facilitator, payload, requirements))
+    ? { isValid: true, payer, isSignatureKnown: () => true }
+    : response;
 }
 
 /**
@@ -32,7 +31,9 @@ export async function verifyOnChain(
   facilitator: FacilitatorContext,
   ...[payload, requirements, options]: Parameters<ReservingFacilitator["verify"]>
 ): Promise<Awaited<ReturnType<ReservingFacilitator["verify"]>>> {
-  const { verifier, metrics } = facilitator;
+  const { verifier, metrics, stops } = facilitator;
+  const stopped = stops.refusalOf(requirements.network, options?.route);
+  if (stopped !== undefined && !(await isBegun(facilitator, payload, requirements))) throw stopped;
   const startedAt = performance.now();
   const verdict = await verifier.verify(payload, requirements, options);
   metrics.verifySeconds(startedAt);
@@ -48,4 +49,11 @@ export async function verifyOnChain(
   }
   context.readings.remember(payment, { payerHasCode, gasUsed });
   return { balance, ...toVerifyResponse(verdict) };
+}
+
+function isBegun(
+  facilitator: FacilitatorContext,
+  ...[payload, requirements]: Parameters<ReservingFacilitator["verify"]>
+): Promise<boolean> {
+  return withEngine(facilitator, (engine) => isSettlementBegun(engine, payload, requirements));
 }

@@ -7,7 +7,11 @@ export type {
   SettleOptions,
   VerifyOptions,
 } from "./facilitator/facilitator.ts";
-export { CallerGoneError, FacilitatorError } from "./facilitator/facilitator-error.ts";
+export {
+  CallerGoneError,
+  FacilitatorError,
+  StoppedError,
+} from "./facilitator/facilitator-error.ts";
 export {
   type FacilitatorRequest,
   type ReadFacilitatorRequest,

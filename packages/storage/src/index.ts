@@ -18,5 +18,5 @@ export type { NotificationHandler } from "./notifications.ts";
 export { createDatabaseHitCounter, hitsMigration } from "./rate-counter/database-hit-counter.ts";
 export type { HitCounter, Hits } from "./rate-counter/hit-counter.ts";
 export { createMemoryHitCounter } from "./rate-counter/memory-hit-counter.ts";
-export { type DatabaseFileLock, lockDatabaseFile } from "./sqlite/lock-file.ts";
+export { type DatabaseFileLock, databaseFileOf, lockDatabaseFile } from "./sqlite/lock-file.ts";
 export { createWriter, type Writer } from "./writer.ts";

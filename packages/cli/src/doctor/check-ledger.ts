@@ -1,10 +1,11 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { openLedgerReader } from "@coinslot/facilitator";
+import { openLedgerReader, type Stop } from "@coinslot/facilitator";
 import { type DatabaseError, isDatabaseError, lockDatabaseFile } from "@coinslot/storage";
 import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
 import { isLedgerAbsent, ledgerFile, readLedgerUrl } from "../ledger-url.ts";
+import { showUnsafe } from "../safe-text.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
 
@@ -29,10 +30,12 @@ export async function checkLedger(
   if (isLedgerAbsent(url, folder)) return [checkPlace(url, folder)];
   try {
     const reader = await openLedgerReader({ url });
-    const stats = await reader.stats().finally(() => reader.close());
+    const [stats, stops] = await Promise.all([reader.stats(), reader.stops()]).finally(() =>
+      reader.close(),
+    );
     const count = stats.reduce((sum, each) => sum + each.count, 0);
     const opens: Check = { topic, status: "ok", found: `It opens, and holds ${count} payments` };
-    return [opens, ...(await checkHolder(url, folder))];
+    return [opens, ...stops.map(describeStop), ...(await checkHolder(url, folder))];
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
     // A seller migrates that at its start.
@@ -40,6 +43,17 @@ export async function checkLedger(
     const sentence = error.message.replace(/\.$/, "");
     return [{ topic, status, found: `${sentence}. ${adviceOn(error)}`.trim() }];
   }
+}
+
+function describeStop({ kind, name, reason, stoppedAt }: Stop): Check {
+  const since = `${new Date(stoppedAt).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const words = `"${showUnsafe(reason)}"`;
+  const route = showUnsafe(name);
+  const found =
+    kind === "network"
+      ? `New payments on ${name} are stopped since ${since}: ${words}. End it by coinslot start --network ${name}`
+      : `New payments of the route ${route} are stopped since ${since}: ${words}. End it by coinslot start --route '${route}'`;
+  return { topic, status: "warning", found };
 }
 
 /** URL of the ledger. `undefined` where it is not there, or named wrongly. */

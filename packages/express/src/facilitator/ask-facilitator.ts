@@ -1,4 +1,4 @@
-import { CallerGoneError } from "@coinslot/protocol";
+import { CallerGoneError, StoppedError } from "@coinslot/protocol";
 import { answerRefusal } from "../answer.ts";
 import { facilitatorFault } from "../refusals.ts";
 import type { MatchedPayment } from "../sale.ts";
@@ -17,7 +17,7 @@ export async function askFacilitator<T>(
     return await ask();
   } catch (error) {
     if (error instanceof CallerGoneError) return undefined;
-    settings.onError(error);
+    if (!(error instanceof StoppedError)) settings.onError(error);
     answerRefusal(response, facilitatorFault(error));
     return undefined;
   }

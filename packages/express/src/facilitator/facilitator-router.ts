@@ -6,6 +6,7 @@ import {
   headerName,
   parseVerifyResponse,
   readFacilitatorRequest,
+  StoppedError,
 } from "@coinslot/protocol";
 import express, {
   type ErrorRequestHandler,
@@ -164,10 +165,12 @@ export function facilitatorRouter(
   }
 
   function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
-    onError(error);
+    const isStopped = error instanceof StoppedError;
+    if (!isStopped) onError(error);
     const isPassing = error instanceof FacilitatorError && error.isRetryable;
     if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
-    const message = isPassing ? "Not possible at the moment" : "Not possible";
+    const fault = isPassing ? "Not possible at the moment" : "Not possible";
+    const message = isStopped ? error.message : fault;
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }
 }

@@ -254,6 +254,6 @@ export function verifyOptions(
   wait?: VerifyOptions["wait"],
 ) {
   const { paymentFlow, handlerTimeoutSeconds } = route;
-  const options = { resource, limitKey, wait };
+  const options = { route: route.key, resource, limitKey, wait };
   return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };
 }

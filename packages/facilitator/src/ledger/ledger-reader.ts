@@ -1,3 +1,5 @@
+import type { Stop } from "../stops/stop.ts";
+import { readStops } from "./maintenance/stops.ts";
 import { openLedger } from "./open-ledger.ts";
 import type { LedgerPayment } from "./payments/ledger-payment.ts";
 import {
@@ -18,6 +20,8 @@ export interface LedgerReader {
   };
   /** Counts and sums by network, asset and state, and by day and route if asked for. */
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
+  /** The stop switches that are set. */
+  stops(): Promise<Stop[]>;
   close(): Promise<void>;
 }
 
@@ -49,6 +53,7 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
       get: (id) => getPayment(reads, id),
     },
     stats: (which) => paymentStats(reads, which),
+    stops: () => readStops(reads),
     close,
   };
 }

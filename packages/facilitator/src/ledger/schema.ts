@@ -263,6 +263,18 @@ export interface ChainsTable {
   genesis_hash: Hex;
 }
 
+/** One row for each set stop switch: new payments that the operator has stopped. */
+export interface StopsTable {
+  /** What it stops, as in `Stop`. A newer release may know more kinds. */
+  kind: string;
+  /** Of the network, or of the route. */
+  name: string;
+  /** In words, for buyers. */
+  reason: string;
+  /** On the database's clock. */
+  stopped_at: number;
+}
+
 /** The tables of the ledger. */
 export interface LedgerSchema {
   payments: PaymentsTable;
@@ -283,4 +295,5 @@ export interface LedgerSchema {
   payment_sums_progress: PaymentSumsProgressTable;
   chains: ChainsTable;
   archived_payments: ArchivedPaymentsTable;
+  stops: StopsTable;
 }

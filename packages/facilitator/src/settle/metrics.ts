@@ -85,6 +85,12 @@ export function createMetrics() {
       labelNames: ["network", "endpoint", "kind"] as const,
       registers,
     }),
+    stops: new Gauge({
+      name: "coinslot_stops",
+      help: "Stop switches that are set: 1 for each network or route without new payments",
+      labelNames: ["kind", "name"] as const,
+      registers,
+    }),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
       help: "Transactions refused by nodes, by kind",

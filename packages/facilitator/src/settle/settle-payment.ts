@@ -131,6 +131,12 @@ async function settleDirectly(
 ): Promise<SettleResponse> {
   const { idempotencyKey, limitKey } = options;
   const recall = () => recallPayment(settling, payload, requirements, idempotencyKey);
+  const stopped = settling.stops.refusalOf(requirements.network, undefined);
+  if (stopped !== undefined) {
+    const known = await recall();
+    if (known) return known;
+    throw stopped;
+  }
   let verdict: Verdict;
   try {
     verdict = await settling.verifier.verify(payload, requirements, { limitKey });

@@ -118,6 +118,32 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
       /coinslot_payments_total\{network="eip155:9745",outcome="confirmed"\} 1/,
     );
     expect((await hosted.get("/readyz")).body).toEqual({ status: "ready" });
+
+    const target = { kind: "network", name: devnet.network } as const;
+    await hosted.facilitator.stops.set(target, { reason: "back at noon" });
+    const request = await signRequest(devnet);
+    const authorized = { Authorization: `Bearer ${key}` };
+    const reason = `New payments on ${devnet.network} are stopped: back at noon`;
+    const refused = { status: 503, headers: { "retry-after": "60" } };
+    expect(await hosted.post("/verify", request, authorized)).toMatchObject({
+      ...refused,
+      body: {
+        isValid: false,
+        invalidReason: "unexpected_verify_error",
+        invalidMessage: reason,
+      },
+    });
+    expect(await hosted.post("/settle", request, authorized)).toMatchObject({
+      ...refused,
+      body: { success: false, errorReason: "unexpected_settle_error", errorMessage: reason },
+    });
+    expect(hosted.log()).not.toContain("a request could not be answered");
+    await expect(buy(shop)).rejects.toMatchObject({ status: 503, retryAfterSeconds: 60 });
+    const readiness = await hosted.get("/readyz");
+    expect(readiness).toMatchObject({
+      status: 200,
+      body: { status: "ready", stops: [{ ...target, reason: "back at noon" }] },
+    });
     for (const unsaid of [
       key,
       devnet.accounts.relayer.privateKey.slice(2),

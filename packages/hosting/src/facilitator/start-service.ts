@@ -155,7 +155,7 @@ function createApp(
  * about to stop. The ledger is read once a second at most.
  */
 function createReadiness(
-  { payments }: Pick<CoinslotFacilitator, "payments">,
+  { payments, stops }: Pick<CoinslotFacilitator, "payments" | "stops">,
   state: () => State,
 ): () => Promise<Readiness> {
   const readLedger = keepAnswer(async (): Promise<Readiness["status"]> => {
@@ -169,7 +169,10 @@ function createReadiness(
   });
   return async function readReadiness() {
     const now = state();
-    return { status: now === "started" ? await readLedger() : now };
+    const status = now === "started" ? await readLedger() : now;
+    // Still ready: payments under way go on, and a stopped one gets its reason.
+    const stopped = stops.list();
+    return stopped.length === 0 ? { status } : { status, stops: stopped };
   };
 }
 

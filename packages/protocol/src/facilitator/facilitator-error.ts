@@ -36,3 +36,13 @@ export class CallerGoneError extends FacilitatorError {
     super("The caller has left before its payment was verified", { kind: "unavailable" });
   }
 }
+
+/**
+ * Thrown for a new payment while the operator's stop switch is set. Not a fault. A payment under
+ * way goes on. Its message has the operator's reason, and is for buyers.
+ */
+export class StoppedError extends FacilitatorError {
+  constructor(message: string, { retryAfterSeconds }: { retryAfterSeconds: number }) {
+    super(message, { kind: "unavailable", retryAfterSeconds });
+  }
+}

@@ -28,6 +28,8 @@ export interface VerifyOptions {
   handlerTimeoutSeconds?: number | undefined;
   /** The sold resource. Version 1 carries it in the requirements. */
   resource?: ResourceInfo | undefined;
+  /** The route that sells, as the seller wrote it. An operator may have stopped it. */
+  route?: string | undefined;
   /**
    * Rate-limit key for forged signatures: the caller's, never that of the named payer. Without one,
    * only the limit of all callers together holds.

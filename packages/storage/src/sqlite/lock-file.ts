@@ -18,9 +18,9 @@ export interface DatabaseFileLock {
  * PostgreSQL, where processes share.
  */
 export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
-  const location = parseDatabaseUrl(url);
-  if (location.engine !== "sqlite" || location.path === memoryPath) return undefined;
-  const path = `${canonicalPath(location.path)}.lock`;
+  const file = databaseFileOf(url);
+  if (file === undefined) return undefined;
+  const path = `${file}.lock`;
   const connection = openSqliteConnection({
     library: await loadSqlite(),
     path,
@@ -34,11 +34,21 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
     if (!isDatabaseError(error, "busy")) throw error;
     throw new DatabaseError(
       "file-locked",
-      `Another process works on ${location.path} (it holds ${path}). Stop it, or use a file of its own for each; several processes need PostgreSQL.`,
+      `Another process works on ${file} (it holds ${path}). Stop it, or use a file of its own for each; several processes need PostgreSQL.`,
       { cause: error },
     );
   }
   return { release: connection.close };
+}
+
+/**
+ * Canonical path of a SQLite file, the same for every name of it. `undefined` for a database in
+ * memory, and for PostgreSQL.
+ */
+export function databaseFileOf(url: string): string | undefined {
+  const location = parseDatabaseUrl(url);
+  if (location.engine !== "sqlite" || location.path === memoryPath) return undefined;
+  return canonicalPath(location.path);
 }
 
 /** Linux's own limit. */

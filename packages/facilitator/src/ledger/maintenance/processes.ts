@@ -1,6 +1,6 @@
 import type { Reservation } from "@coinslot/protocol";
 import { sql, type Transaction } from "kysely";
-import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import { ledgerMigrations } from "../migrations/ledger-migrations.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
@@ -106,7 +106,7 @@ export async function renewHeartbeat(
  * Returns whether a process runs whose program knows fewer migrations than this one. None can start
  * any more, for it refuses the migrated ledger.
  */
-export async function runsOlderProgram({ db }: LedgerContext): Promise<boolean> {
+export async function runsOlderProgram({ db }: LedgerReads): Promise<boolean> {
   const older = await db
     .selectFrom("processes")
     .select("id")

@@ -2,6 +2,7 @@ import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { archiveEndedPayments } from "./archive-ended-payments.ts";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
+import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
 import { recordGenesis } from "./record-genesis.ts";
@@ -27,5 +28,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "sums of ended payments", up: sumPayments },
     { title: "the chain of each network", up: recordGenesis },
     { title: "payments that have ended, in a compact form", up: archiveEndedPayments },
+    { title: "stop switches", up: createStops },
   ],
 };

@@ -11,6 +11,7 @@ import { getPayments } from "../../ledger/queries/list-payments.ts";
 import { lookUpPayment } from "../../ledger/queries/look-up-payments.ts";
 import { undoBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { createSimulationCache } from "../../simulation/simulation-cache.ts";
+import { createStopBoard } from "../../stops/stop-board.ts";
 import { afterReads } from "../../testing/after-reads.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { asset, hash, inclusion, network, order } from "../../testing/ledger-payments.ts";
@@ -39,6 +40,7 @@ async function settlerOf(ledger: LedgerContext) {
     pollMs: 10,
   });
   const settler: SettlingContext = {
+    stops: createStopBoard(),
     context: {
       ledger,
       notifier,

@@ -1,0 +1,59 @@
+import type { Writer } from "@coinslot/storage";
+import { type Stop, type StopChange, type StopReport, stopTargetSchema } from "../../stops/stop.ts";
+import type { LedgerReads } from "../ledger-context.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { runsOlderProgram } from "./processes.ts";
+
+/** The part of a ledger that changes its stop switches. */
+export interface StopWrites extends LedgerReads {
+  write: Writer<LedgerSchema>["write"];
+  notify(channel: string, payload: string): Promise<void>;
+}
+
+/** Notifications of changed switches. */
+export const stopChannel = "coinslot_stops";
+
+/** The switches that are set, without those of kinds that only a newer release knows. */
+export async function readStops({ db }: LedgerReads): Promise<Stop[]> {
+  const rows = await db.selectFrom("stops").selectAll().orderBy("kind").orderBy("name").execute();
+  return rows.flatMap(({ kind, name, reason, stopped_at: stoppedAt }) => {
+    const target = stopTargetSchema.safeParse({ kind, name });
+    return target.success ? [{ ...target.data, reason, stoppedAt }] : [];
+  });
+}
+
+/**
+ * Sets or clears one switch, and notifies all processes of the ledger. Setting it again changes the
+ * reason, clearing it again nothing. Two callers race for one row, and the last one wins.
+ */
+export async function changeStop(ledger: StopWrites, change: StopChange): Promise<StopReport> {
+  const { write, dialect, db } = ledger;
+  const { kind, name } = change.target;
+  await write(async (transaction) => {
+    if (change.operation === "clear") {
+      await transaction
+        .deleteFrom("stops")
+        .where("kind", "=", kind)
+        .where("name", "=", name)
+        .execute();
+      return;
+    }
+    const { reason } = change;
+    await transaction
+      .insertInto("stops")
+      .values({ kind, name, reason, stopped_at: dialect.nowMs() })
+      .onConflict((conflict) => conflict.columns(["kind", "name"]).doUpdateSet({ reason }))
+      .execute();
+  });
+  // A hint: each process reads the switches with its heartbeat, too.
+  await ledger.notify(stopChannel, "").catch(() => undefined);
+  const known =
+    kind === "network"
+      ? db.selectFrom("chains").select("network").where("network", "=", name)
+      : db.selectFrom("sold_names").select("id").where("name", "=", name);
+  return {
+    stops: await readStops(ledger),
+    isKnown: (await known.executeTakeFirst()) !== undefined,
+    runsOlderProgram: await runsOlderProgram(ledger),
+  };
+}

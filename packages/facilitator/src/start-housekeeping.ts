@@ -1,0 +1,44 @@
+import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
+import { serveOperators } from "./operators/serve-operators.ts";
+import type { SettlementContext } from "./settle/context.ts";
+import type { EngineOptions } from "./start-engine.ts";
+import { startMaintenance } from "./start-maintenance.ts";
+import { startRetention } from "./start-retention.ts";
+import { startSums } from "./start-sums.ts";
+import { followStops, type StopFollower } from "./stops/follow-stops.ts";
+
+/** Starts what a process does beside its payments: upkeep of the ledger, and its operator. */
+export async function startHousekeeping(
+  options: Pick<EngineOptions, "ledgerUrl" | "settings" | "retention" | "stops">,
+  parts: {
+    context: SettlementContext;
+    /** Registers the close function of a part, as soon as it runs. */
+    begun: (end: () => Promise<void>) => void;
+  },
+): Promise<{ operatorReads: OperatorReads; stopFollower: StopFollower }> {
+  const { ledgerUrl, settings, retention: times, stops: board } = options;
+  const { context, begun } = parts;
+  const { ledger, metrics, logger } = context;
+  const { heartbeatLeaseMs } = settings;
+  const stopFollower = await followStops({ ledger, board, metrics, logger });
+  begun(() => stopFollower.stop());
+  const maintenance = startMaintenance({
+    context,
+    heartbeatLeaseMs,
+    refreshStops: stopFollower.refresh,
+  });
+  begun(() => maintenance.stop());
+  const operatorReads = createOperatorReads(ledgerUrl, ledger);
+  begun(() => operatorReads.close());
+  const sums = startSums(context);
+  begun(() => sums.stop());
+  const retention = startRetention({ context, times, heartbeatLeaseMs });
+  begun(() => retention.stop());
+  const operators = await serveOperators({
+    ledgerUrl,
+    actions: { changeStop: stopFollower.change },
+    logger,
+  });
+  begun(() => operators.close());
+  return { operatorReads, stopFollower };
+}

@@ -1,0 +1,25 @@
+import { describe, expect, it } from "vitest";
+import { readStopChange } from "./stop.ts";
+
+const target = { kind: "network", name: "eip155:9745" };
+const set = (change: { target?: typeof target; reason?: string }) => () =>
+  readStopChange({ operation: "set", target, reason: "maintenance", ...change });
+
+describe("a change of a stop switch", () => {
+  it("needs a reason in words", () => {
+    expect(set({ reason: "  until noon " })()).toMatchObject({ reason: "until noon" });
+    for (const reason of [" ", "a\u001b[2J", "a\nb", "a".repeat(201)]) {
+      expect(set({ reason })).toThrow(/1 to 200 characters, without control characters/);
+    }
+  });
+
+  it("needs a known kind, and a name of its form", () => {
+    for (const wrong of [
+      { kind: "network", name: "plasma" },
+      { kind: "route", name: "" },
+      { kind: "float", name: "eip155:9745" },
+    ]) {
+      expect(set({ target: wrong })).toThrow(/must be "network" or "route"/);
+    }
+  });
+});
