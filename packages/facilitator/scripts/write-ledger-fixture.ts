@@ -7,7 +7,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dumpDatabase, startDevnet, startPostgres } from "@coinslot/devnet";
 import { type Reservation, type SealedAnswer, toLowerHex } from "@coinslot/protocol";
+import { openDatabase } from "@coinslot/storage";
 import { type CoinslotFacilitator, createFacilitator } from "../src/create-facilitator.ts";
+import { createLedger } from "../src/ledger/create-ledger.ts";
+import { retentionSteps } from "../src/ledger/maintenance/retention-steps.ts";
+import { sumPayments } from "../src/ledger/maintenance/sum-payments.ts";
+import type { LedgerSchema } from "../src/ledger/schema.ts";
 import { type SignedTestPayment, signPayment, type TestPayment } from "../src/testing/payments.ts";
 
 const [name] = process.argv.slice(2);
@@ -15,6 +20,7 @@ if (name === undefined) {
   console.error("Missing argument: the fixture's name, as in 01-first-release.");
   process.exit(2);
 }
+const day = 86_400_000;
 const folder = join(import.meta.dirname, "../src/ledger/migrations/fixtures");
 const directory = await mkdtemp(join(tmpdir(), "coinslot-fixture-"));
 const postgres = await startPostgres();
@@ -28,7 +34,10 @@ try {
   await rm(directory, { recursive: true });
 }
 
-/** The dump of a ledger whose process runs: payments in every state that a killed one leaves behind. */
+/**
+ * The dump of a ledger whose process runs: payments in every state that a killed one leaves behind,
+ * and an archived one.
+ */
 async function fillLedger(url: string): Promise<string> {
   const devnet = await startDevnet();
   const { buyer, deployer, relayer, seller } = devnet.accounts;
@@ -56,19 +65,18 @@ async function fillLedger(url: string): Promise<string> {
         ...payment,
       });
 
-    const delivered = await reserve(facilitator, await pay());
-    await settle(facilitator, delivered);
-    await facilitator.deliver(delivered.reservation);
+    await deliver(facilitator, await pay());
+    await devnet.mine(4);
+    await waitUntil(() => areFinal(facilitator, 1));
+    await archiveAll(url);
+    await deliver(facilitator, await pay());
     const keyHash = "key of a buyer";
     await settle(facilitator, await reserve(facilitator, await pay(), keyHash), {
       keyHash,
       sealed: new Uint8Array([1, 2, 3]),
     });
     await devnet.mine(4);
-    await waitUntil(async () => {
-      const { payments } = await facilitator.payments.list({});
-      return payments.length === 2 && payments.every(({ finalAt }) => finalAt !== undefined);
-    });
+    await waitUntil(() => areFinal(facilitator, 3));
     await settle(facilitator, await reserve(facilitator, await pay()));
     const released = await reserve(facilitator, await pay());
     await facilitator.release(released.reservation, "handler_failed");
@@ -82,6 +90,32 @@ async function fillLedger(url: string): Promise<string> {
     await facilitator.close();
     await devnet.stop();
   }
+}
+
+/** Archives what a year of days makes of the ledger so far, and sums it. */
+async function archiveAll(url: string): Promise<void> {
+  const database = await openDatabase<LedgerSchema>({ url });
+  try {
+    const ledger = createLedger({
+      database,
+      processId: "archivist",
+      now: () => Date.now() + 366 * day,
+      heartbeatLeaseMs: 10_000,
+      keepAnswersMs: 60_000,
+      releaseLimit: { count: 20, windowMs: 60_000 },
+    });
+    const times = { keepPaymentsMs: undefined, keepUndeliveredMs: undefined };
+    const steps = retentionSteps(ledger, { ...times, keepSignaturesMs: 30 * day });
+    for (const step of steps) while ((await step()) === "again");
+    while (await sumPayments(ledger));
+  } finally {
+    await database.close();
+  }
+}
+
+async function areFinal(facilitator: CoinslotFacilitator, count: number): Promise<boolean> {
+  const { payments } = await facilitator.payments.list({});
+  return payments.length === count && payments.every(({ finalAt }) => finalAt !== undefined);
 }
 
 interface Reserved extends SignedTestPayment {
@@ -106,6 +140,16 @@ async function reserve(
   });
   if (reserved.state !== "reserved") throw new Error(`The payment is ${reserved.state}.`);
   return { ...payment, reservation: reserved.reservation };
+}
+
+/** Settles a payment, and marks its answer as sent. */
+async function deliver(
+  facilitator: CoinslotFacilitator,
+  payment: SignedTestPayment,
+): Promise<void> {
+  const delivered = await reserve(facilitator, payment);
+  await settle(facilitator, delivered);
+  await facilitator.deliver(delivered.reservation);
 }
 
 async function settle(

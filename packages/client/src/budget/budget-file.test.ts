@@ -272,6 +272,21 @@ describe("a budget file of another version", () => {
     });
   });
 
+  it("is kept from the last release with every booking, and its time", async () => {
+    const file = inFolder("budget.json");
+    await copyFile(new URL("../testing/fixtures/budget-d8de07e.json", import.meta.url), file);
+    const before = await readFile(file, "utf8");
+    await createFileStore(file).update((state) => {
+      expect(bookedIn(state, "usd")).toBe(160n * 10n ** 15n);
+      expect(bookedIn(state, "usd", "shop.example")).toBe(60n * 10n ** 15n);
+      expect(bookedIn(state, points)).toBe(5n);
+      expect(state.open).toHaveLength(3);
+      expect(state.bookedAt).toBe(1_700_003_600_000);
+      return { state: { ...state }, result: 0 };
+    });
+    expect(JSON.parse(await readFile(file, "utf8"))).toEqual(JSON.parse(before));
+  });
+
   it("can be read by version 0.1.0 after the migration", async () => {
     const file = inFolder("budget.json");
     await copyFile(fixture, file);

@@ -8,21 +8,27 @@ import { createTestLedger, engines, type TestLedger } from "../../testing/settli
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { releaseAbandoned, sendHeartbeat } from "../maintenance/processes.ts";
+import { retentionSteps } from "../maintenance/retention-steps.ts";
+import { sumPayments } from "../maintenance/sum-payments.ts";
 import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { getPayments, listPayments } from "../queries/list-payments.ts";
+import { paymentStats } from "../queries/payment-stats.ts";
 import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
 /**
- * Ledgers of killed processes, one for each schema that has landed, and the number of migrations it
- * had.
+ * Ledgers of killed processes, one for each schema that has landed, the number of migrations it
+ * had, and of payments that it had archived. Schemas 7 to 9 were steps to the tenth alone.
  */
 const fixtures = [
-  { name: "01-654c325", migrations: 2 },
-  { name: "02-8c680ad", migrations: 5 },
-  { name: "03-42b24c4", migrations: 6 },
+  { name: "01-654c325", migrations: 2, archived: 0 },
+  { name: "02-8c680ad", migrations: 5, archived: 0 },
+  { name: "03-42b24c4", migrations: 6, archived: 0 },
+  { name: "04-a05b8f4", migrations: 10, archived: 1 },
 ];
+
+const day = 86_400_000;
 
 describe.each(engines)("the ledger's migrations, on %s", (engine) => {
   let place: TestLedger;
@@ -152,7 +158,28 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     });
   });
 
-  describe.each(fixtures)("from a ledger of $name", ({ name, migrations }) => {
+  it("refuse a ledger that a newer program has migrated, and name both versions", async () => {
+    await (await openLedger({ url: place.url, processId: "older" })).close();
+    const { length } = ledgerMigrations.migrations;
+    await withDatabase(place.url, ({ execute }) =>
+      execute(
+        `insert into coinslot_migrations (name, version, title, applied_at_ms)
+          values ('facilitator', ${length + 1}, 'a step of the next release', 1)`,
+      ),
+    );
+    for (const readOnly of [false, true]) {
+      await expect(
+        openLedger({ url: place.url, processId: "older", readOnly }),
+      ).rejects.toMatchObject({
+        kind: "newer-schema",
+        message: expect.stringContaining(
+          `The facilitator tables are at version ${length + 1}, and this program supports ${length}: a newer release has used this database.`,
+        ),
+      });
+    }
+  });
+
+  describe.each(fixtures)("from a ledger of $name", ({ name, migrations, archived }) => {
     beforeEach(async () => restoreDatabase(place.url, await readFixture(name)));
 
     it("start at the pinned schema", async () => {
@@ -190,13 +217,16 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         entry("released"),
         entry("confirmed"),
         entry("confirmed", true),
-        entry("confirmed", true, true),
+        ...Array.from({ length: 1 + archived }, () => entry("confirmed", true, true)),
       ]);
+      expect(payments.filter(({ isPruned }) => isPruned)).toHaveLength(archived);
       const [submitted, , , released] = payments;
       if (submitted === undefined || released === undefined) throw new Error("The list is short.");
       const { network } = submitted.authorization;
       const open = await findOpenTransactions(ledger, { network, relayer });
-      expect(open).toMatchObject([{ nonce: 3, payments: [{ payment: { id: submitted.id } }] }]);
+      expect(open).toMatchObject([
+        { nonce: 3 + archived, payments: [{ payment: { id: submitted.id } }] },
+      ]);
 
       const reserved = await reservePayment(ledger, {
         id: released.authorization,
@@ -210,8 +240,54 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         { state: "reserved", value: 5n },
       ]);
     });
+
+    it("sum every payment once, before and after the sums contain the old ones", async () => {
+      const ledger = await openNewest();
+      const listed = await countListed(ledger);
+      expect(await countSummed(ledger)).toEqual(listed);
+      while (await sumPayments(ledger, 2));
+      expect(await countSummed(ledger)).toEqual(listed);
+      await sendHeartbeat(ledger);
+      await releaseAbandoned(ledger);
+      while (await sumPayments(ledger, 2));
+      expect(await countSummed(ledger)).toEqual(await countListed(ledger));
+    });
+
+    it("archive every payment that has ended, once a year has passed", async () => {
+      const ledger = { ...(await openNewest()), now: () => Date.now() + 366 * day };
+      await sendHeartbeat(ledger);
+      await releaseAbandoned(ledger);
+      const before = await listPayments(ledger, {});
+      const times = { keepPaymentsMs: undefined, keepUndeliveredMs: day };
+      for (const step of retentionSteps(ledger, { ...times, keepSignaturesMs: day })) {
+        while ((await step()) === "again");
+      }
+      const { payments } = await listPayments(ledger, {});
+      expect(payments.map(({ id, state }) => [id, state])).toEqual(
+        before.payments.map(({ id, state }) => [id, state]),
+      );
+      // The submitted, the watched and the confirmed ones may change yet, and one keeps its answer.
+      expect(payments.filter(({ isPruned }) => !isPruned)).toHaveLength(4);
+    });
   });
 });
+
+/** Number and sum of the payments in each state, in the order of the states' names. */
+async function countListed(ledger: LedgerContext) {
+  const { payments } = await listPayments(ledger, {});
+  const states = [...new Set(payments.map(({ state }) => state))].sort();
+  return states.map((state) => {
+    const listed = payments.filter((payment) => payment.state === state);
+    return { state, count: listed.length, amount: BigInt(listed.length) * 1_000n };
+  });
+}
+
+/** The same of the sums. */
+async function countSummed(ledger: LedgerContext) {
+  const stats = await paymentStats(ledger);
+  const sums = stats.map(({ state, count, amount }) => ({ state, count, amount }));
+  return sums.sort((a, b) => (a.state < b.state ? -1 : 1));
+}
 
 /** Of the fixtures. */
 const relayer = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";

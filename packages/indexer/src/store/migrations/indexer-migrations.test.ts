@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet";
 import { migrate, openDatabase } from "@coinslot/storage";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { apiMigrations } from "../../api/api-migrations.ts";
 import { openKeyStore } from "../../api/api-stores.ts";
 import { createIndexer } from "../../create-indexer.ts";
 import { engines } from "../../testing/engines.ts";
@@ -14,7 +15,10 @@ import { indexerMigrations } from "./indexer-migrations.ts";
  * Databases of killed processes, one for each schema that has landed, and the number of migrations
  * it had.
  */
-const fixtures = [{ name: "01-654c325", migrations: 2 }];
+const fixtures = [
+  { name: "01-654c325", migrations: 2 },
+  { name: "02-d8de07e", migrations: 3 },
+];
 const usdt = { blockchain: "devnet", token: "usdt" };
 
 describe.each(engines)("the indexer's migrations, on $engine", ({ engine, createUrl }) => {
@@ -44,6 +48,42 @@ describe.each(engines)("the indexer's migrations, on $engine", ({ engine, create
     await openKeyStore(database);
     await expect(await readSchema(url)).toMatchFileSnapshot(`./fixtures/with-api.${engine}.sql`);
   });
+
+  it.each(fixtures)("find the pinned schema in $name", async ({ name, migrations }) => {
+    const schema = await readSchema(await restore(name));
+    const pinned = await readFile(join(import.meta.dirname, schemaFile(migrations)), "utf8");
+    // Besides, it has the tables of the API.
+    expect(schema.split("\n")).toEqual(expect.arrayContaining(pinned.split("\n")));
+  });
+
+  it.each([
+    ["indexer", indexerMigrations.migrations.length],
+    ["indexer-api", apiMigrations.migrations.length],
+  ])(
+    "refuse tables of %s that a newer program has migrated, and name both versions",
+    async (tables, count) => {
+      const url = await createUrl();
+      const open = async () => {
+        const indexer = createIndexer({ chains: [fixtureChain], database: url });
+        onTestFinished(() => indexer.close());
+        await openKeyStore(await indexer.database());
+        await indexer.close();
+      };
+      await open();
+      await withDatabase(url, ({ execute }) =>
+        execute(
+          `insert into coinslot_migrations (name, version, title, applied_at_ms)
+          values ('${tables}', ${count + 1}, 'a step of the next release', 1)`,
+        ),
+      );
+      await expect(open()).rejects.toMatchObject({
+        kind: "newer-schema",
+        message: expect.stringContaining(
+          `The ${tables} tables are at version ${count + 1}, and this program supports ${count}: a newer release has used this database.`,
+        ),
+      });
+    },
+  );
 
   it.each(fixtures)("keep the data of $name, and continue with it", async ({ name }) => {
     const url = await restore(name);
