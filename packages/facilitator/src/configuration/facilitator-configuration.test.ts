@@ -94,6 +94,16 @@ describe("retention", () => {
     expect(retention.keepPaymentsMs).toBe(95_040_000);
   });
 
+  test("keeps for ever what is to be kept for infinite days", () => {
+    const infinite = Number.POSITIVE_INFINITY;
+    const options = { ...good, keepPaymentsDays: infinite, keepUndeliveredDays: infinite };
+    expect(readFacilitatorOptions(options).retention).toEqual({
+      keepSignaturesMs: 30 * dayMs,
+      keepPaymentsMs: undefined,
+      keepUndeliveredMs: undefined,
+    });
+  });
+
   test("keeps no signature for longer than its payment", () => {
     expect(readFacilitatorOptions({ ...good, keepPaymentsDays: 7 }).retention).toMatchObject({
       keepSignaturesMs: 7 * dayMs,

@@ -88,7 +88,8 @@ export interface FacilitatorOptions {
   keepSignaturesDays?: number | undefined;
   /**
    * Ends payments that became final this many days ago, at least 1, and were never delivered: their
-   * buyers get no answer for them any more. By default a buyer may come back at any time.
+   * buyers get no answer for them any more. By default, and with `Infinity`, a buyer may come back
+   * at any time.
    */
   keepUndeliveredDays?: number | undefined;
   /**

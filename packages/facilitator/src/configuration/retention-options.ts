@@ -17,11 +17,13 @@ export function readRetention({
     .filter(([, value]) => value !== undefined && !(value >= 1))
     .map(([name]) => `${name} must be at least 1${keptByDefault[name] ?? ""}`);
   // Whole: PostgreSQL compares them with whole numbers alone.
-  const toMs = (value: number | undefined) => value && Math.round(value * 86_400_000);
+  const toMs = (value: number) => Math.round(value * 86_400_000);
+  const forEver = Number.POSITIVE_INFINITY;
+  const toEnd = (value = forEver) => (value === forEver ? undefined : toMs(value));
   const retention = {
-    keepSignaturesMs: toMs(Math.min(keepSignaturesDays, keepPaymentsDays ?? Infinity)) ?? 0,
-    keepPaymentsMs: toMs(keepPaymentsDays),
-    keepUndeliveredMs: toMs(keepUndeliveredDays),
+    keepSignaturesMs: toMs(Math.min(keepSignaturesDays, keepPaymentsDays ?? forEver)),
+    keepPaymentsMs: toEnd(keepPaymentsDays),
+    keepUndeliveredMs: toEnd(keepUndeliveredDays),
   };
   return { retention, problems };
 }

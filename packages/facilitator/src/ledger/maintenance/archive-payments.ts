@@ -3,6 +3,7 @@ import type { ExpressionBuilder, Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
+import { selectAlive } from "./processes.ts";
 import {
   idBound,
   nameColumns,
@@ -15,7 +16,7 @@ import {
 export interface ArchiveOptions extends WalkOptions {
   /**
    * Unix milliseconds: a payment that became final before this time, and was never delivered, has
-   * ended too. `undefined`: none has.
+   * ended too, unless a living process holds it. `undefined`: none has.
    */
   undeliveredBefore: number | undefined;
 }
@@ -33,7 +34,8 @@ export interface ArchiveOptions extends WalkOptions {
  * The racers are a caller that reserves a released payment once more, one that resumes a payment
  * which was not delivered, and another process that archives. Rows that one of them has locked are
  * left to the next walk. It waits for the rows that this step has locked, and finds none of those
- * that were moved.
+ * that were moved. A process that wakes after a freeze of days, and holds an answer, looks for its
+ * token before it sends: it finds none, or its delivery is not recorded.
  */
 export function archivePayments(ledger: LedgerContext, options: ArchiveOptions): Promise<WalkStep> {
   return ledger.write((transaction) => archiveStep(ledger, transaction, options), forProcess);
@@ -54,7 +56,7 @@ async function archiveStep(
     .limit(options.limit)
     .execute();
   if (oldest.length === 0) return { ended: 0, after: undefined, keptNames: [] };
-  const conditions = conditionsOf(ledger, options);
+  const conditions = conditionsOf(ledger, transaction, options);
   const final = await transaction
     .selectFrom("payments")
     .select(["id", "pay_to_id"])
@@ -84,11 +86,22 @@ async function archiveStep(
 type Where = ExpressionBuilder<LedgerSchema, "payments">;
 
 /** Conditions on the rows of a step. A row is checked again as it is locked. */
-function conditionsOf(ledger: LedgerContext, { before, undeliveredBefore }: ArchiveOptions) {
+function conditionsOf(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { before, undeliveredBefore }: ArchiveOptions,
+) {
   const { dialect } = ledger;
   const nowSeconds = dialect.amount.encode(BigInt(Math.floor(ledger.now() / 1000)));
   const isFinal = (where: Where) =>
     where.and([where("state", "=", is("confirmed")), where("final_at", "<", before)]);
+  const alive = selectAlive(ledger, transaction);
+  // Where this process's own heartbeat is old, the database stood still for all of them.
+  const isHeldByDead = (where: Where) =>
+    where.and([
+      where.exists(alive.where("id", "=", ledger.processId)),
+      where("owner", "not in", alive),
+    ]);
   const isServed = (where: Where) =>
     undeliveredBefore === undefined
       ? where("delivered_at", "<", before)
@@ -97,7 +110,7 @@ function conditionsOf(ledger: LedgerContext, { before, undeliveredBefore }: Arch
           where.and([
             where("delivered_at", "is", null),
             where("final_at", "<", undeliveredBefore),
-            where("token", "is", null),
+            where.or([where("token", "is", null), isHeldByDead(where)]),
           ]),
         ]);
   const hasEnded = (where: Where) =>

@@ -65,8 +65,8 @@ export async function isReservationHeld(
 }
 
 /** Ids of the processes whose heartbeat still counts. */
-function selectAlive(
-  { dialect, heartbeatLeaseMs }: LedgerContext,
+export function selectAlive(
+  { dialect, heartbeatLeaseMs }: Pick<LedgerContext, "dialect" | "heartbeatLeaseMs">,
   transaction: Transaction<LedgerSchema>,
 ) {
   return transaction

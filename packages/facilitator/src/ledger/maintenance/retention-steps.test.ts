@@ -1,5 +1,5 @@
 import type { Hex } from "@coinslot/protocol";
-import { CompiledQuery } from "kysely";
+import { CompiledQuery, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
@@ -248,6 +248,41 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     now += day;
     await retire({ keepUndeliveredMs: 3 * day, keepPaymentsMs: 2 * day });
     expect((await known()).sort()).toEqual([young.id, held.id].sort());
+  });
+
+  it("keeps for ever what has no end, or one in more years than a clock has", async () => {
+    const kept = await settle();
+    now += 5_000 * day;
+    for (const times of [Number.POSITIVE_INFINITY, Number.MAX_VALUE]) {
+      await retire({ keepUndeliveredMs: times, keepPaymentsMs: times });
+      await retire({ keepUndeliveredMs: times, keepPaymentsMs: times, keepSignaturesMs: times });
+    }
+    expect(await isArchived(kept.id)).toBe(false);
+  });
+
+  it("ends a paid payment that a dead process holds, and none of a living one", async () => {
+    const held = await settle();
+    const setHeartbeat = (age: number) =>
+      sql`
+        insert into processes (id, heartbeat_at)
+        values ('two', ${ledger.dialect.nowMs()} - cast(${age} as bigint))
+        on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
+      `.execute(opened.database.kysely);
+    await opened.database.kysely.updateTable("payments").set({ owner: "two" }).execute();
+    now += 2 * day;
+    await setHeartbeat(0);
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(held.id)).toBe(false);
+    await setHeartbeat(60_000);
+    // While the database stood still, no heartbeat of any process counts.
+    await sql`update processes set heartbeat_at = heartbeat_at - 60000 where id = 'one'`.execute(
+      opened.database.kysely,
+    );
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(held.id)).toBe(false);
+    await sendHeartbeat(ledger);
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(held.id)).toBe(true);
   });
 
   it("continues where it stopped, a few rows at a time", async () => {

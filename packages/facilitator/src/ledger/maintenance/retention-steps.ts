@@ -27,8 +27,11 @@ export function retentionSteps(
 ): RetentionStep[] {
   const { keepSignaturesMs, keepPaymentsMs, keepUndeliveredMs } = times;
   const now = ledger.now();
-  const before = now - keepSignaturesMs;
-  const undeliveredBefore = keepUndeliveredMs && now - keepUndeliveredMs;
+  // Nothing is older than the clock. PostgreSQL knows no time before that which is infinite.
+  const timeBefore = (ms: number) => Math.max(0, now - ms);
+  const before = timeBefore(keepSignaturesMs);
+  const undeliveredBefore =
+    keepUndeliveredMs === undefined ? undefined : timeBefore(keepUndeliveredMs);
   const forgetsNames = withNames && keepPaymentsMs !== undefined;
   const keptNames = new Set<number>();
   const limit = rowsAtOnce;
@@ -46,7 +49,7 @@ export function retentionSteps(
     walk((after) => pruneTransactions(ledger, { after, before, limit })),
   ];
   if (keepPaymentsMs !== undefined) {
-    const forgotten = now - keepPaymentsMs;
+    const forgotten = timeBefore(keepPaymentsMs);
     steps.push(walk((after) => forgetPayments(ledger, { after, before: forgotten, limit })));
     let name = 0;
     const forgetNames: RetentionStep = async () => {
