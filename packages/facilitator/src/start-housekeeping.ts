@@ -2,6 +2,7 @@ import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads
 import { serveOperators } from "./operators/serve-operators.ts";
 import type { SettlementContext } from "./settle/context.ts";
 import type { EngineOptions } from "./start-engine.ts";
+import { startIndexBuilds } from "./start-index-builds.ts";
 import { startMaintenance } from "./start-maintenance.ts";
 import { startRetention } from "./start-retention.ts";
 import { startSums } from "./start-sums.ts";
@@ -34,6 +35,8 @@ export async function startHousekeeping(
   begun(() => sums.stop());
   const retention = startRetention({ context, times, heartbeatLeaseMs });
   begun(() => retention.stop());
+  const indexBuilds = startIndexBuilds(context);
+  begun(() => indexBuilds.stop());
   const operators = await serveOperators({
     ledgerUrl,
     actions: { changeStop: stopFollower.change },

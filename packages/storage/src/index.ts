@@ -1,3 +1,4 @@
+export { buildIndex, createIndexStatement, type TableIndex } from "./build-index.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 export { DatabaseError, type DatabaseErrorKind, isDatabaseError } from "./database-error.ts";
 export { isInMemory } from "./database-url.ts";

@@ -17,8 +17,10 @@ import {
 import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
 import type { LedgerContext } from "./ledger-context.ts";
+import { archivePayments } from "./maintenance/archive-payments.ts";
 import { closePayments, expirePayments } from "./maintenance/expire-payments.ts";
 import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./maintenance/processes.ts";
+import { pruneTransactions } from "./maintenance/prune-transactions.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 import { findPromised } from "./payments/committed-balance.ts";
 import { countRun } from "./payments/count-run.ts";
@@ -63,7 +65,7 @@ function numberOf(state: State, index = 0): number {
 const idOf = (number: number) => String(number).padStart(12, "0");
 const blockOf = (number: number) => Math.ceil(number / 80);
 const payerOf = (number: number): Hex => `0x${(number % 500).toString(16).padStart(40, "0")}`;
-const transactionOf = (number: number) => `of ${Math.ceil(number / 20)}`;
+const transactionOf = (number: number) => idOf(Math.ceil(number / 20));
 const newest = (state: State, count: number) =>
   Array.from({ length: count }, (_, index) => numberOf(state, index));
 
@@ -113,6 +115,8 @@ describe("on postgres without statistics, no history is read", () => {
   const confirmed = numberOf("confirmed");
   const block = blockOf(confirmed - 200);
   const reason = "invalid_exact_evm_transaction_failed";
+  const step = { after: "", before: now, limit: 50 };
+  const undelivered = { undeliveredBefore: now };
 
   const works: [string, number, Work][] = [
     ["a look-up", 1, (ledger) => lookUpPayment(ledger, wishOf(confirmed))],
@@ -260,7 +264,7 @@ describe("on postgres without statistics, no history is read", () => {
         ]),
     ],
     ["watches that end", 20, (ledger) => closePayments(ledger, newest("failed", 20).map(idOf))],
-    ["blocks that are not final", recent.confirmed, (ledger) => findBlocks(ledger, network)],
+    ["blocks that are not final", recent.confirmed / 80, (ledger) => findBlocks(ledger, network)],
     [
       "a final block",
       84,
@@ -271,6 +275,19 @@ describe("on postgres without statistics, no history is read", () => {
       "blocks that have left the chain",
       84,
       (ledger) => undoBlocks(ledger, { network, blocks: [{ number: block, hash: hash(block) }] }),
+    ],
+    [
+      "a step that archives",
+      50,
+      async (ledger) =>
+        expect(await archivePayments(ledger, { ...step, ...undelivered })).toMatchObject({
+          ended: 50,
+        }),
+    ],
+    [
+      "a step that prunes transactions",
+      50,
+      async (ledger) => expect(await pruneTransactions(ledger, step)).toMatchObject({ ended: 50 }),
     ],
     ["payments of dead processes", recent.reserved + recent.queued, releaseAbandoned],
   ];
@@ -409,7 +426,7 @@ describe("on sqlite without statistics", () => {
         "SEARCH payments USING INDEX payments_identity (nonce=?)",
         "SEARCH payments USING INDEX payments_key (key_hash=?)",
         "SEARCH payments USING INDEX payments_transaction (transaction_id=?)",
-        "SEARCH payments USING INDEX payments_not_final (network=? AND block_number=?)",
+        "SEARCH payments USING INDEX payments_in_blocks (network=? AND block_number=? AND block_hash=?)",
       ]),
     );
   });
@@ -438,9 +455,9 @@ async function fill(db: Transaction<LedgerSchema>): Promise<void> {
       key_hash, token, owner, transaction_id, carried, is_alone, block_number, block_hash,
       transaction_hash, created_at, confirmed_at, final_at, delivered_at)
     select lpad(n::text, 12, '0'), ${network}, ${asset}, '0x' || lpad(to_hex(n % 500), 40, '0'),
-      '0x' || lpad(to_hex(n), 64, '0'), 10, 1e60, case ${state} else 'confirmed' end, 'GET /a',
+      '0x' || lpad(to_hex(n), 64, '0'), 10, case when ${isFinal} then 1 else 1e60 end, case ${state} else 'confirmed' end, 'GET /a',
       'key ' || n, case when ${isHeld} then 'token ' || n end, case when ${isHeld} then 'one' end,
-      case when not ${isQueued} then 'of ' || (n + 19) / 20 end, 1, 0,
+      case when not ${isQueued} then lpad(((n + 19) / 20)::text, 12, '0') end, 1, 0,
       case when ${isConfirmed} then (n + 79) / 80 end, case when ${isConfirmed} then ${block} end,
       case when ${isConfirmed} then '0x' || lpad(to_hex((n + 19) / 20), 64, '0') end,
       n, case when ${isConfirmed} then n end, case when ${isFinal} then n end,
@@ -454,7 +471,7 @@ async function fill(db: Transaction<LedgerSchema>): Promise<void> {
   await sql`
     insert into transactions (id, network, relayer, nonce, state, epoch, gas_limit, created_at,
       hash, block_number, block_hash)
-    select 'of ' || t, ${network}, ${relayer}, t,
+    select lpad(t::text, 12, '0'), ${network}, ${relayer}, t,
       case when n > ${sql.lit(numberOf("submitted", recent.submitted))} then 'open' when ${isFinal} then 'final' else 'settled' end,
       1, 1, t, '0x' || lpad(to_hex(t), 64, '0'), (n + 79) / 80, ${block}
     from generate_series(1, ${sql.lit(payments / 20)}) t, lateral (select t * 20 as n) of

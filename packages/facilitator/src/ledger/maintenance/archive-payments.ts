@@ -5,10 +5,10 @@ import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import { selectAlive } from "./processes.ts";
 import {
-  idBound,
   nameColumns,
   namesOfKept,
   nextAfter,
+  oldAmong,
   type WalkOptions,
   type WalkStep,
 } from "./walk.ts";
@@ -47,14 +47,14 @@ async function archiveStep(
   options: ArchiveOptions,
 ): Promise<WalkStep> {
   const { dialect } = ledger;
-  const oldest = await transaction
+  const next = await transaction
     .selectFrom("payments")
     .select(["id", ...nameColumns])
     .where("id", ">", options.after)
-    .where("id", "<", idBound(options))
     .orderBy("id")
     .limit(options.limit)
     .execute();
+  const oldest = oldAmong(next, options);
   if (oldest.length === 0) return { ended: 0, after: undefined, keptNames: [] };
   const conditions = conditionsOf(ledger, transaction, options);
   const final = await transaction

@@ -1,10 +1,10 @@
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { is } from "../states.ts";
 import {
-  idBound,
   nameColumns,
   namesOfKept,
   nextAfter,
+  oldAmong,
   type WalkOptions,
   type WalkStep,
 } from "./walk.ts";
@@ -19,14 +19,14 @@ export function forgetPayments(
 ): Promise<WalkStep> {
   const { before } = options;
   return write(async (transaction) => {
-    const oldest = await transaction
+    const next = await transaction
       .selectFrom("archived_payments")
       .select(["id", ...nameColumns])
       .where("id", ">", options.after)
-      .where("id", "<", idBound(options))
       .orderBy("id")
       .limit(options.limit)
       .execute();
+    const oldest = oldAmong(next, options);
     if (oldest.length === 0) return { ended: 0, after: undefined, keptNames: [] };
     const gone = await transaction
       .deleteFrom("archived_payments")

@@ -1,52 +1,91 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Kysely, Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import type { LedgerSchema, TransactionsTable } from "../schema.ts";
 import { is } from "../states.ts";
-import { idBound, nextAfter, type WalkOptions, type WalkStep } from "./walk.ts";
+import { findHighestNonce } from "../transactions/find-transactions.ts";
+import { nextAfter, oldAmong, type WalkOptions, type WalkStep } from "./walk.ts";
 
 /**
  * Deletes final transactions with their signed forms. One step of a walk in the order of their
  * creation. A nonce must not be used again, so a relayer's highest one stays: the next is counted
  * from it, and the chain has used those below.
  *
- * A final row stays final, so no guard is needed against other processes.
+ * A final row stays final, and a highest nonce only rises, so no guard is needed against other
+ * processes.
  */
 export function pruneTransactions(
   { write, dialect }: LedgerContext,
   options: WalkOptions,
 ): Promise<WalkStep> {
   return write(async (transaction) => {
-    const oldest = await transaction
+    const next = await transaction
       .selectFrom("transactions")
-      .select(["id", "state"])
+      .select(["id", "state", "network", "relayer", "nonce"])
       .where("id", ">", options.after)
-      .where("id", "<", idBound(options))
       .orderBy("id")
       .limit(options.limit)
       .execute();
-    const final = oldest.filter(({ state }) => state === "final").map(({ id }) => id);
-    if (final.length > 0) {
+    const oldest = oldAmong(next, options);
+    const final = oldest.filter(({ state }) => state === "final");
+    const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+    await forgetForms({ transaction, dialect, ids: ids(final) });
+    const used = await withoutHighest({ transaction, dialect, final });
+    if (used.length > 0) {
       await transaction
-        .deleteFrom("broadcasts")
-        .where("transaction_id", "in", dialect.among(final))
+        .deleteFrom("transactions")
+        .where("id", "in", dialect.among(ids(used)))
+        .where("state", "=", is("final"))
         .execute();
     }
-    const pruned =
-      final.length === 0
-        ? []
-        : await transaction
-            .deleteFrom("transactions")
-            .where("id", "in", dialect.among(final))
-            .where("state", "=", is("final"))
-            .where(({ exists, selectFrom }) =>
-              exists(
-                selectFrom("transactions as later")
-                  .select("later.id")
-                  .whereRef("later.network", "=", "transactions.network")
-                  .whereRef("later.relayer", "=", "transactions.relayer")
-                  .whereRef("later.nonce", ">", "transactions.nonce"),
-              ),
-            )
-            .returning("id")
-            .execute();
-    return { ended: pruned.length, after: nextAfter(oldest, options), keptNames: [] };
+    return { ended: used.length, after: nextAfter(oldest, options), keptNames: [] };
   }, forProcess);
+}
+
+interface Step {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+}
+
+/** Deletes the signed forms. Each transaction is looked up by itself: statistics may be missing. */
+async function forgetForms({
+  transaction,
+  dialect,
+  ids,
+}: Step & { ids: readonly string[] }): Promise<void> {
+  if (ids.length === 0) return;
+  const db: Kysely<LedgerSchema> = transaction;
+  const forms = await db
+    .selectFrom(
+      dialect.rowsWith(
+        db,
+        "broadcasts",
+        ids.map((transaction_id) => ({ transaction_id })),
+      ),
+    )
+    .select("hash")
+    .execute();
+  if (forms.length === 0) return;
+  const hashes = forms.map(({ hash }) => hash);
+  await transaction.deleteFrom("broadcasts").where("hash", "in", dialect.among(hashes)).execute();
+}
+
+type Used = Pick<TransactionsTable, "id" | "network" | "relayer" | "nonce">;
+
+/** Those whose relayer has a higher nonce. */
+async function withoutHighest({
+  transaction: db,
+  dialect,
+  final,
+}: Step & { final: readonly Used[] }): Promise<Used[]> {
+  const highest = new Map<string, number | undefined>();
+  for (const { network, relayer } of final) {
+    const name = `${network}/${relayer}`;
+    if (highest.has(name)) continue;
+    highest.set(name, await findHighestNonce({ db, dialect }, { network, relayer }));
+  }
+  return final.filter(({ network, relayer, nonce }) => {
+    const last = highest.get(`${network}/${relayer}`);
+    return last !== undefined && nonce < last;
+  });
 }

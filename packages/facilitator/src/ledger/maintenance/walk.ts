@@ -20,9 +20,16 @@ export interface WalkStep {
   keptNames: readonly number[];
 }
 
-/** The bound of the ids that a step reads: a range, or a database would read all younger rows. */
-export function idBound({ before }: WalkOptions): string {
-  return sortableIdAt(before);
+/**
+ * The rows of a step that are old enough. The statement reads the next ones by id, whatever their
+ * age: PostgreSQL without statistics expects few rows between two ids, and would read all of them.
+ */
+export function oldAmong<Row extends { id: string }>(
+  next: readonly Row[],
+  { before }: WalkOptions,
+): Row[] {
+  const bound = sortableIdAt(before);
+  return next.filter(({ id }) => id < bound);
 }
 
 /** The last id of a full step. One that is not full came to the end, or to young rows. */

@@ -4,6 +4,7 @@ import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
+import { indexBlocks } from "./index-blocks.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
 import { recordGenesis } from "./record-genesis.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
@@ -29,5 +30,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "the chain of each network", up: recordGenesis },
     { title: "payments that have ended, in a compact form", up: archiveEndedPayments },
     { title: "stop switches", up: createStops },
+    { title: "blocks of what is not final, by their hashes", up: indexBlocks },
   ],
 };

@@ -85,6 +85,8 @@ it("sells beside the previous release under load, migrates beside it, and takes 
     `The facilitator tables are at version ${ledgerMigrations.migrations.length}, and this program supports 6: a newer release has used this database.`,
   );
   const ledger = await openBeside(settling.ledger.url);
+  // Not by the migration: the table had payments, which would have waited for it.
+  await vi.waitFor(async () => expect(await readIndexes(ledger)).toEqual(["payments_in_blocks"]));
   expect(await runsOlderProgram(ledger)).toBe(true);
   while (await sumPayments(ledger));
 
@@ -142,6 +144,15 @@ async function openBeside(url: string): Promise<LedgerContext> {
     keepAnswersMs: 60_000,
     releaseLimit: { count: 20, windowMs: 60_000 },
   });
+}
+
+/** The indexes over blocks of payments that statements use. */
+async function readIndexes({ db }: LedgerContext): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_index join pg_class on pg_class.oid = indexrelid
+    where relname in ('payments_in_blocks', 'payments_not_final') and indisvalid
+  `.execute(db);
+  return rows.map(({ name }) => name);
 }
 
 /** One pass of retention in a year. */

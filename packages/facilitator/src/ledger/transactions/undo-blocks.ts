@@ -1,5 +1,5 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
-import type { ExpressionBuilder } from "kysely";
+import { type ExpressionBuilder, type Kysely, type RawBuilder, sql } from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import { takeFromRecords } from "../payments/code-records.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
@@ -12,27 +12,44 @@ export interface KnownBlock {
   hash: Hex;
 }
 
-/** The blocks that hold payments or transactions which are not final. */
+/**
+ * The blocks that hold payments or transactions which are not final. Finds the next number, and
+ * then the next hash of that number, from one to the next along the indexes, so it costs the blocks
+ * and not their rows.
+ */
 export async function findBlocks({ db }: LedgerReads, network: Network): Promise<KnownBlock[]> {
-  const rows = await db
-    .selectFrom("payments")
-    .select(["block_number", "block_hash"])
-    .where("network", "=", network)
-    .where("state", "=", is("confirmed"))
-    .where("final_at", "is", null)
-    .union(
-      db
-        .selectFrom("transactions")
-        .select(["block_number", "block_hash"])
-        .where("network", "=", network)
-        .where("state", "=", is("settled")),
+  const inPayments = sql`from payments where network = ${network}
+    and state = ${is("confirmed")} and final_at is null`;
+  const inTransactions = sql`from transactions where network = ${network}
+    and state = ${is("settled")}`;
+  const payments = await readBlocks(db, inPayments);
+  const transactions = await readBlocks(db, inTransactions);
+  const blocks = [...payments, ...transactions];
+  return [...new Map(blocks.map((block) => [`${block.number} ${block.hash}`, block])).values()];
+}
+
+/** Reads the different blocks of some rows. */
+async function readBlocks(
+  db: Kysely<LedgerSchema>,
+  rows: RawBuilder<unknown>,
+): Promise<KnownBlock[]> {
+  const read = await sql<KnownBlock>`
+    with recursive numbers (found_number) as (
+      select (select min(block_number) ${rows})
+      union all
+      select (select min(block_number) ${rows} and block_number > found_number)
+      from numbers where found_number is not null
+    ), blocks (found_number, found_hash) as (
+      select found_number, (select min(block_hash) ${rows} and block_number = found_number)
+      from numbers where found_number is not null
+      union all
+      select found_number, (
+        select min(block_hash) ${rows} and block_number = found_number and block_hash > found_hash
+      ) from blocks where found_hash is not null
     )
-    .execute();
-  return rows.flatMap(({ block_number, block_hash }) =>
-    block_number === null || block_hash === null
-      ? []
-      : [{ number: block_number, hash: block_hash }],
-  );
+    select found_number as number, found_hash as hash from blocks where found_hash is not null
+  `.execute(db);
+  return read.rows;
 }
 
 /** A payment whose block has left the chain. */
