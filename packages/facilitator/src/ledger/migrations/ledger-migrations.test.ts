@@ -26,7 +26,7 @@ const fixtures = [
   { name: "01-654c325", migrations: 2, archived: 0 },
   { name: "02-8c680ad", migrations: 5, archived: 0 },
   { name: "03-42b24c4", migrations: 6, archived: 0 },
-  { name: "04-a05b8f4", migrations: 10, archived: 1 },
+  { name: "04-157db18", migrations: 10, archived: 1 },
 ];
 
 const day = 86_400_000;
