@@ -1,3 +1,4 @@
+import type { AuthorizationId } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
@@ -54,6 +55,29 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     const write = () => Promise.reject(new Error("A statement"));
     const reservation = { id: wanted.id, token: held.token };
     expect(await isReservationHeld({ ...one, write }, reservation)).toBe(true);
+  });
+
+  it("looks for all reservations of one moment in one transaction", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const [lost, ...others] = [wish(), wish(), wish()];
+    const reservations: { id: AuthorizationId; token: string }[] = [];
+    for (const wanted of [lost, ...others]) {
+      const reserved = await reservePayment(one, wanted);
+      if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+      reservations.push({ id: wanted.id, token: reserved.token });
+    }
+    await silence("one");
+    expect(await reservePayment(two, lost)).toMatchObject({ outcome: "reserved" });
+    wait(6_000);
+    let transactions = 0;
+    const write: typeof one.write = (work, options) => {
+      transactions += 1;
+      return one.write(work, options);
+    };
+    const ledger = { ...one, write };
+    const held = await Promise.all(reservations.map((each) => isReservationHeld(ledger, each)));
+    expect(held).toEqual([false, true, true]);
+    expect(transactions).toBe(1);
   });
 
   it("leaves it no such answer once its heart beats again, whatever renewed its heartbeat first", async () => {

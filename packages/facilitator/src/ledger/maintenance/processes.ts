@@ -1,6 +1,7 @@
-import type { Reservation } from "@coinslot/protocol";
+import type { Address, Reservation } from "@coinslot/protocol";
 import { sql, type Transaction } from "kysely";
 import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
+import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { ledgerMigrations } from "../migrations/ledger-migrations.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
@@ -49,18 +50,32 @@ export async function isReservationHeld(
   ledger: LedgerContext,
   { token, id }: Reservation,
 ): Promise<boolean> {
-  const { heartbeat, heartbeatLeaseMs, dialect } = ledger;
+  const { heartbeat } = ledger;
   const now = ledger.now();
   if (timeOfSortableId(token) > heartbeat.lapsedAt && isYoung(ledger, now)) return true;
+  return lookForReservation(ledger, { token, payer: id.payer });
+}
+
+/** After a stall, all answers that are due ask at once. They share their statements. */
+const lookForReservation = batchPerLedger(lookForReservations, { maxItems: maxAtOnce });
+
+function lookForReservations(
+  ledger: LedgerContext,
+  reservations: readonly { token: string; payer: Address }[],
+): Promise<boolean[]> {
+  const { heartbeatLeaseMs, dialect } = ledger;
+  const payers = [...new Set(reservations.map(({ payer }) => payer))];
+  const tokens = reservations.map(({ token }) => token);
   return ledger.write(async (transaction) => {
     await renewHeartbeat(ledger, transaction, { freshMs: heartbeatLeaseMs / 2 });
-    await lockPayers({ transaction, dialect, payers: [id.payer], now });
-    const held = await transaction
+    await lockPayers({ transaction, dialect, payers, now: ledger.now() });
+    const rows = await transaction
       .selectFrom("payments")
-      .select("id")
-      .where("token", "=", token)
-      .executeTakeFirst();
-    return held !== undefined;
+      .select("token")
+      .where("token", "in", dialect.among(tokens))
+      .execute();
+    const held = new Set(rows.map(({ token }) => token));
+    return tokens.map((token) => held.has(token));
   }, forProcess);
 }
 
