@@ -1,5 +1,7 @@
 import { systemClock } from "@coinslot/chain";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { LedgerContext } from "./ledger/ledger-context.ts";
+import { sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { reservePayment } from "./ledger/payments/reserve-payments.ts";
 import { silentLogger } from "./logger.ts";
 import { createMetrics } from "./settle/metrics.ts";
@@ -12,19 +14,15 @@ import { engines } from "./testing/settling-devnet.ts";
 describe.each(engines)("maintenance on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  it("releases the holdings of others one round after a standstill of the database", async () => {
-    const [one, two] = [await join("one"), await join("two")];
-    const running = await reservePayment(one, wish());
-    if (running.outcome !== "reserved") throw new Error(running.outcome);
-    await silence("one");
-    await silence("two");
+  /** Starts maintenance whose next round waits in `rounds`. */
+  async function start(ledger: LedgerContext) {
     const rounds: (() => void)[] = [];
     const setTimer = (round: () => void) => {
       rounds.push(round);
       return () => undefined;
     };
     const notifier = await createOutcomeNotifier({
-      ledger: two,
+      ledger,
       clock: systemClock,
       logger: silentLogger,
       metrics: createMetrics(),
@@ -34,19 +32,52 @@ describe.each(engines)("maintenance on %s", (engine) => {
     onTestFinished(() => notifier.stop());
     const maintenance = startMaintenance({
       context: {
-        ledger: two,
+        ledger,
         notifier,
         clock: { ...systemClock, setTimer },
         logger: silentLogger,
       },
-      heartbeatLeaseMs: two.heartbeatLeaseMs,
+      heartbeatLeaseMs: ledger.heartbeatLeaseMs,
       refreshStops: async () => undefined,
     });
     onTestFinished(() => maintenance.stop());
     await vi.waitFor(() => expect(rounds).toHaveLength(1));
+    return {
+      async nextRound() {
+        rounds.pop()?.();
+        await vi.waitFor(() => expect(rounds).toHaveLength(1));
+      },
+    };
+  }
+
+  it("releases the holdings of others one round after a standstill of the database", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const running = await reservePayment(one, wish());
+    if (running.outcome !== "reserved") throw new Error(running.outcome);
+    await silence("one");
+    await silence("two");
+    const { nextRound } = await start(two);
     expect(await stateOf(two, running.paymentId)).toBe("reserved");
-    rounds.pop()?.();
-    await vi.waitFor(() => expect(rounds).toHaveLength(1));
+    await nextRound();
     expect(await stateOf(two, running.paymentId)).toBe("released");
+  });
+
+  it("leaves the work for all processes to the first one, and to the next once that one is dead", async () => {
+    const [first, second, dead] = [await join("1"), await join("2"), await join("3")];
+    const running = await reservePayment(dead, wish());
+    if (running.outcome !== "reserved") throw new Error(running.outcome);
+    await silence("3");
+    await sendHeartbeat(second);
+    let transactions = 0;
+    const write: LedgerContext["write"] = (work, options) => {
+      transactions += 1;
+      return second.write(work, options);
+    };
+    const { nextRound } = await start({ ...second, write });
+    expect(transactions).toBe(1);
+    expect(await stateOf(first, running.paymentId)).toBe("reserved");
+    await silence("1");
+    await nextRound();
+    expect(await stateOf(first, running.paymentId)).toBe("released");
   });
 });

@@ -1,11 +1,13 @@
 import { createSingleFlight } from "@coinslot/concurrency";
-import { releaseAbandoned, sendHeartbeat } from "./ledger/maintenance/processes.ts";
+import { isFirstProcess, releaseAbandoned, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { dropExpiredAnswers } from "./ledger/payments/keep-answers.ts";
 import type { SettlementContext } from "./settle/context.ts";
 
 /**
- * Sends this process's heartbeat, retries its pending ends, ends the holdings of dead processes,
- * and drops expired answers. Reads the stop switches.
+ * Reads the stop switches, sends this process's heartbeat, and retries its pending ends. The first
+ * process of a ledger also ends the holdings of dead processes, and drops expired answers. Where that
+ * one dies, the next one does so once its heartbeat is too old: no sooner could it end the holdings
+ * of the dead one.
  */
 export function startMaintenance(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger">;
@@ -20,9 +22,9 @@ export function startMaintenance(options: {
     await refreshStops();
     try {
       const wasAlive = await sendHeartbeat(ledger);
-      const { reserved, queued } = wasAlive
-        ? await releaseAbandoned(ledger)
-        : { reserved: 0, queued: [] };
+      const isFirst = isFirstProcess(ledger);
+      const { reserved, queued } =
+        wasAlive && isFirst ? await releaseAbandoned(ledger) : { reserved: 0, queued: [] };
       if (reserved + queued.length > 0) {
         logger.warn(
           { reserved, queued: queued.length },
@@ -33,7 +35,7 @@ export function startMaintenance(options: {
       notifier.publish(
         queued.map((payment) => ({ ...payment, token: undefined, owner: undefined })),
       );
-      await dropExpiredAnswers(ledger);
+      await dropExpiredAnswers(ledger, { fromTable: isFirst });
       await ledger.pendingEnds.retryPending();
     } catch (err) {
       logger.warn({ err }, "the heartbeat could not be written; retrying");

@@ -46,7 +46,11 @@ export function createLedger(options: LedgerOptions): LedgerContext {
     listen: database.listen,
     now,
     heartbeatLeaseMs,
-    heartbeat: { sentAt: Number.NEGATIVE_INFINITY, lapsedAt: Number.NEGATIVE_INFINITY },
+    heartbeat: {
+      sentAt: Number.NEGATIVE_INFINITY,
+      lapsedAt: Number.NEGATIVE_INFINITY,
+      living: [processId],
+    },
     keepAnswersMs,
     releaseLimit,
     codePayers: options.codePayers ?? defaultCodePayerLimits,

@@ -37,6 +37,8 @@ export interface LedgerContext extends LedgerReads {
     sentAt: number;
     /** When one followed so late that other processes may have counted this one as dead. */
     lapsedAt: number;
+    /** The processes of the ledger that live, this one among them, as of the last one. */
+    living: readonly string[];
   };
   /** Time for which answers are kept, and keys belong to one payment. */
   readonly keepAnswersMs: number;

@@ -18,18 +18,26 @@ import { givenUp, is } from "../states.ts";
 export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
   const { heartbeat } = ledger;
   const sentAt = ledger.now();
-  const wasAlive = await ledger.write(async (transaction) => {
-    const last = await selectAlive(ledger, transaction)
-      .where("id", "=", ledger.processId)
-      .executeTakeFirst();
+  const living = await ledger.write(async (transaction) => {
+    const rows = await selectAlive(ledger, transaction).execute();
     await renewHeartbeat(ledger, transaction, { freshMs: 0 });
-    return last !== undefined;
+    return new Set(rows.map(({ id }) => id));
   });
+  const wasAlive = living.has(ledger.processId);
+  heartbeat.living = [...living.add(ledger.processId)];
   const now = ledger.now();
   // By this clock: on the database's, a reservation may have renewed the heartbeat just before.
   if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
   heartbeat.sentAt = sentAt;
   return wasAlive;
+}
+
+/**
+ * Whether this process is the one of the living that works for all of them, as of its last
+ * heartbeat. For a moment there may be two, or none: that work can be done twice, and can wait.
+ */
+export function isFirstProcess({ heartbeat, processId }: LedgerContext): boolean {
+  return heartbeat.living.every((id) => processId <= id);
 }
 
 /** Whether the last heartbeat is so young that no other process counts this one as dead. */

@@ -47,13 +47,22 @@ export async function evictAnswers(options: {
   }
 }
 
-/** Deletes expired answers. Measures the bytes of all answers when a measurement is due. */
-export async function dropExpiredAnswers(ledger: LedgerContext): Promise<void> {
+/**
+ * Drops expired answers, and measures the bytes of all answers when a measurement is due.
+ *
+ * @param options `fromTable`: false where another process deletes them. Default true
+ */
+export async function dropExpiredAnswers(
+  ledger: LedgerContext,
+  { fromTable = true }: { fromTable?: boolean } = {},
+): Promise<void> {
   const { db, quotas } = ledger;
   const now = ledger.now();
-  await ledger.write((transaction) =>
-    transaction.deleteFrom("answers").where("expires_at", "<=", now).execute(),
-  );
+  if (fromTable) {
+    await ledger.write((transaction) =>
+      transaction.deleteFrom("answers").where("expires_at", "<=", now).execute(),
+    );
+  }
   quotas.dropExpired(now);
   if (quotas.isMeasureDue(now)) quotas.measure(await measureAnswers(db), now);
 }
