@@ -47,6 +47,44 @@ describe("a batcher", () => {
     );
   });
 
+  it("gathers the calls of the pause after a run, and makes none wait after it", async () => {
+    const runs: number[][] = [];
+    const call = createBatcher(
+      async (items: readonly number[]) => {
+        runs.push([...items]);
+        return items;
+      },
+      { maxItems: 100, pauseMs: () => (runs.length === 1 ? 40 : 0) },
+    );
+    await call(1);
+    const endedAt = performance.now();
+    const second = call(2);
+    await nextTurn();
+    await nextTurn();
+    await Promise.all([second, call(3)]);
+    expect(performance.now() - endedAt).toBeGreaterThan(38);
+    await Promise.all([call(4), nextTurn()]);
+    await call(5);
+    expect(runs).toEqual([[1], [2, 3], [4], [5]]);
+  });
+
+  it("ends a pause as soon as the calls fill a run", async () => {
+    const runs: number[][] = [];
+    const call = createBatcher(
+      async (items: readonly number[]) => {
+        runs.push([...items]);
+        return items;
+      },
+      { maxItems: 2, pauseMs: () => 60_000 },
+    );
+    await call(1);
+    const second = call(2);
+    await nextTurn();
+    expect(await Promise.all([second, call(3)])).toEqual([2, 3]);
+    expect(await Promise.all([call(4), call(5)])).toEqual([4, 5]);
+    expect(runs).toEqual([[1], [2, 3], [4, 5]]);
+  });
+
   it("makes one run of the calls of a turn, and one of those during a run", async () => {
     const runs: number[][] = [];
     const first = createDeferred();

@@ -3,6 +3,8 @@ export interface BatcherOptions {
   maxItems: number;
   /** Most runs at a time. Default 1. */
   maxConcurrent?: number | undefined;
+  /** Milliseconds after a run until the next one that is not full, by its duration. Default 0. */
+  pauseMs?: ((tookMs: number) => number) | undefined;
 }
 
 /** Runs after the I/O of this turn, so that calls which arrived together run together. */
@@ -19,6 +21,9 @@ interface Waiting<Item, Result> {
  * Makes one run of many calls. A run takes the calls of one turn of the event loop. While
  * `maxConcurrent` runs are under way, further calls gather. So a call waits for no other when idle,
  * and runs grow with the load.
+ *
+ * With a pause, calls gather for that time after a run, too, until they fill the next one. A call
+ * that comes later does not wait.
  *
  * `run` returns one result for each item, in their order. An `Error` as a result rejects that item
  * alone; an error that `run` throws rejects all its items.
@@ -38,20 +43,33 @@ interface Waiting<Item, Result> {
  */
 export function createBatcher<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>,
-  { maxItems, maxConcurrent = 1 }: BatcherOptions,
+  { maxItems, maxConcurrent = 1, pauseMs = () => 0 }: BatcherOptions,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let underWay = 0;
   let isScheduled = false;
+  let pausesUntil = 0;
+  /** The end of the pause, where calls wait for it. */
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Runs what waits, though the pause is not over. */
+  function endPause(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    afterThisTurn(flush);
+  }
 
   function schedule(): void {
     if (isScheduled || waiting.length === 0 || underWay >= maxConcurrent) return;
     isScheduled = true;
-    afterThisTurn(flush);
+    const leftMs = pausesUntil - performance.now();
+    if (leftMs > 0 && waiting.length < maxItems) timer = setTimeout(flush, leftMs);
+    else afterThisTurn(flush);
   }
 
   function flush(): void {
     isScheduled = false;
+    timer = undefined;
     while (waiting.length > 0 && underWay < maxConcurrent) {
       const batch = waiting;
       waiting = batch.length > maxItems ? batch.splice(maxItems) : [];
@@ -61,6 +79,7 @@ export function createBatcher<Item, Result>(
   }
 
   async function runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    const startedAt = performance.now();
     try {
       const results = (await run(batch.map(({ item }) => item))).values();
       for (const { resolve, reject } of batch) {
@@ -73,12 +92,15 @@ export function createBatcher<Item, Result>(
       for (const { reject } of batch) reject(error);
     }
     underWay -= 1;
+    const endedAt = performance.now();
+    pausesUntil = endedAt + pauseMs(endedAt - startedAt);
     schedule();
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject });
-      schedule();
+      if (timer !== undefined && waiting.length >= maxItems) endPause();
+      else schedule();
     });
 }
