@@ -1,7 +1,7 @@
 import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
-import { findPayingRelayers, hasRoom, patienceOf } from "./fleet/ability.ts";
+import { findPayingRelayers, maySweep, patienceOf } from "./fleet/ability.ts";
 import {
   createHandOver,
   type HandOver,
@@ -190,7 +190,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     relayers,
     sharing,
     handOver: createHandOver({ context, network: network.network, sharing }),
-    queues: createKnownQueues({ ledger, network: network.network }),
+    queues: createKnownQueues({ ledger, network: network.network, clock }),
     watch: startBlockWatch({
       context,
       network,
@@ -239,8 +239,8 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   sweep.isDue = false;
   try {
     await funds.whenRead;
-    if ((isSweep || queues.hasDropped()) && hasRoom(settlement)) {
-      const patienceWith = patienceOf(settlement);
+    if ((isSweep || queues.hasDropped()) && maySweep(settlement)) {
+      const patienceWith = patienceOf(settlement, context.times);
       sweep.isTakeover = false;
       await queues.sweep(patienceWith);
     }

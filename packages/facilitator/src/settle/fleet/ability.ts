@@ -26,18 +26,22 @@ export function findPayingRelayers({ relayers, funds }: Able): readonly Relayer[
   return able.length > 0 ? able : relayers;
 }
 
-/** True if a relayer that this process plans for may send another transaction. */
-export function hasRoom({ relayers, network }: Able): boolean {
-  return relayers.some(
-    (relayer) => isReady(relayer) && countInFlight(relayer.state) < network.maxInFlight,
+/**
+ * True if this process may settle what others have left: a relayer that it plans for may send
+ * another transaction. One without gas money may not while another relayer of the network has some.
+ */
+export function maySweep(able: Able): boolean {
+  return findPayingRelayers(able).some(
+    (relayer) => isReady(relayer) && countInFlight(relayer.state) < able.network.maxInFlight,
   );
 }
 
 /**
- * Number of sweeps for which this process leaves a payment to another one. None where that is no
- * settler; one where it has handed the payment over, or none after a takeover of the relayer that
- * the payment may have been handed to. Otherwise more, and most where this process has work of its
- * own: overloaded processes must not race for each other's payments.
+ * Milliseconds for which this process leaves a payment to another one, in intervals of sweeps. None
+ * where that is no settler; one where it has handed the payment over, or none after a takeover of
+ * the relayer that the payment may have been handed to. Otherwise more, and most where this process
+ * has work of its own: overloaded processes must not race for each other's payments. They also
+ * sweep more often than the interval, so the sweeps themselves count for nothing.
  */
 export function patienceOf(
   able: Able & {
@@ -45,13 +49,16 @@ export function patienceOf(
     sweep: { isTakeover: boolean };
     queues: Pick<KnownQueues, "ids">;
   },
+  { sweepMs }: { sweepMs: number },
 ): (processId: string) => number {
   const { relayers, sharing, sweep, queues } = able;
   const isIdle =
     queues.ids().length === 0 &&
     relayers.some((relayer) => isReady(relayer) && countInFlight(relayer.state) === 0);
-  const withSettling = isIdle ? 5 : 20;
-  const withHandedOver = sweep.isTakeover ? 0 : 1;
+  // Half an interval less: sweeps come a little early or late.
+  const intervals = (count: number) => (count - 1 / 2) * sweepMs;
+  const withSettling = intervals(isIdle ? 5 : 20);
+  const withHandedOver = sweep.isTakeover ? 0 : intervals(1);
   return (processId) => {
     if (!sharing.isSettler(processId)) return 0;
     return sharing.hasRelayer(processId) ? withSettling : withHandedOver;

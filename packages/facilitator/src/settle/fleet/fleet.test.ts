@@ -250,11 +250,12 @@ describe("processes that share relayers, on PostgreSQL", () => {
     expect(await settle(holder, await pay())).toMatchObject({ success: true });
   });
 
-  it("settle at once for a process whose relayer has no gas money", async () => {
-    const { devnet, join, untilShared, owners, pay, carriers } = await begin();
-    const times = { ...noSweeps, idleMs: 500 };
-    const first = await join(2, { times });
-    const second = await join(2, { times });
+  /** Two processes with a relayer each, of which the first one's has lost its gas money. */
+  async function beginWithPoor(options: NonNullable<Parameters<SettlingDevnet["start"]>[0]>) {
+    const here = await begin();
+    const { devnet, join, untilShared, pay, carriers } = here;
+    const first = await join(2, options);
+    const second = await join(2, options);
     await untilShared([1, 1]);
     for (const each of [first, second]) {
       expect(await settle(each, await pay())).toMatchObject({ success: true });
@@ -266,9 +267,26 @@ describe("processes that share relayers, on PostgreSQL", () => {
       const balances = await first.metrics.getSingleMetricAsString("coinslot_relayer_balance_wei");
       expect(balances).toMatch(/ 1$/m);
     }, 20_000);
+    return { ...here, first, ofFirst };
+  }
+
+  it("settle at once for a process whose relayer has no gas money", async () => {
+    const times = { ...noSweeps, idleMs: 500 };
+    const { first, ofFirst, owners, pay, carriers } = await beginWithPoor({ times });
     expect(await settle(first, await pay())).toMatchObject({ success: true });
     expect((await carriers()).at(-1)).not.toBe(ofFirst);
     expect(await owners()).toHaveLength(2);
+  }, 60_000);
+
+  it("get a payment from a process whose relayer cannot pay, also without a configured minimum", async () => {
+    const { first, ofFirst, pay, carriers, listenTo } = await beginWithPoor({
+      network: { minimumBalance: 0n },
+      times: { idleMs: 500, sweepMs: 300 },
+    });
+    const heard = await listenTo("coinslot_queue");
+    expect(await settle(first, await pay())).toMatchObject({ success: true });
+    expect((await carriers()).at(-1)).not.toBe(ofFirst);
+    expect(heard).not.toEqual([]);
   }, 60_000);
 
   it("settle after some sweeps what another process sold and has no place for", async () => {

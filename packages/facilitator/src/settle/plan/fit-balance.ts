@@ -26,7 +26,11 @@ export async function fitBalance(options: {
   let balance: bigint | undefined;
   for (let { chosen } = options; ; chosen = firstHalf(chosen)) {
     const [first, ...others] = chosen;
-    if (first === undefined) return undefined;
+    if (first === undefined) {
+      // Transactions in flight give back the gas money that they do not use.
+      if (spoken === 0n) funds.cannotPay(relayer.signer.address);
+      return undefined;
+    }
     const call = composeCall({ chosen: [first, ...others], multicall3, callGasCap });
     const cost = call.gasLimit * priceOf(fees) + spoken;
     balance ??= await funds.balanceFor(relayer.signer.address, cost);

@@ -1,3 +1,4 @@
+import type { Clock } from "@coinslot/chain";
 import type { Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../../ledger/ledger-context.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
@@ -42,9 +43,10 @@ export interface KnownQueues extends Readonly<Record<Lane, KnownQueue>> {
   adopt(ids: readonly string[]): void;
   /**
    * Reads the names of the queued payments, and adopts those that are left there: the process that
-   * holds one has not settled it for as many sweeps as the patience with it lasts.
+   * holds one has not settled it for as long as the patience with it lasts, since the first sweep
+   * that found it.
    *
-   * @param patienceWith number of sweeps that leave a payment to another process
+   * @param patienceWith milliseconds for which a payment is left to another process
    */
   sweep(patienceWith: (processId: string) => number): Promise<void>;
   /** True if a payment was queued here and not held: a sweep finds it. */
@@ -65,8 +67,9 @@ interface Queues {
   network: Network;
   lanes: Readonly<Record<Lane, Map<string, OrderedPayment>>>;
   unread: Set<string>;
-  /** Number of consecutive sweeps that have found each queued payment. */
-  swept: ReadonlyMap<string, number>;
+  clock: Pick<Clock, "now">;
+  /** When each queued payment was found first, by this clock. */
+  foundAt: ReadonlyMap<string, number>;
   hasDropped: boolean;
   maxHeld: number;
 }
@@ -79,16 +82,18 @@ interface Queues {
 export function createKnownQueues(options: {
   ledger: LedgerReads & { readonly processId: string };
   network: Network;
+  clock: Pick<Clock, "now">;
   maxHeld?: number;
 }): KnownQueues {
-  const { ledger, network, maxHeld = 4_096 } = options;
+  const { ledger, network, clock, maxHeld = 4_096 } = options;
   const queues: Queues = {
     ledger,
     network,
+    clock,
     maxHeld,
     lanes: { shared: new Map(), alone: new Map() },
     unread: new Set(),
-    swept: new Map(),
+    foundAt: new Map(),
     hasDropped: false,
   };
   const { lanes, unread } = queues;
@@ -172,19 +177,23 @@ function sort(lane: Map<string, OrderedPayment>): void {
 }
 
 async function sweep(queues: Queues, patienceWith: (processId: string) => number): Promise<void> {
-  const { ledger, network, lanes, unread, swept } = queues;
+  const { ledger, network, clock, lanes, unread } = queues;
   const before = [...lanes.shared.keys(), ...lanes.alone.keys()];
   const names = await findQueued(ledger, { network, limit: maxSwept });
+  const now = clock.now();
+  const foundAt = new Map(names.map(({ id }) => [id, queues.foundAt.get(id) ?? now]));
   const isLeft = ({ id, owner }: QueuedName) =>
-    owner === null || owner === ledger.processId || (swept.get(id) ?? 0) >= patienceWith(owner);
+    owner === null ||
+    owner === ledger.processId ||
+    now - (foundAt.get(id) ?? now) >= patienceWith(owner);
   const isKnown = ({ id }: QueuedName) => lanes.shared.has(id) || lanes.alone.has(id);
   for (const name of names) if (isLeft(name) && !isKnown(name)) unread.add(name.id);
-  queues.swept = new Map(names.map(({ id }) => [id, (swept.get(id) ?? 0) + 1]));
+  queues.foundAt = foundAt;
   if (names.length === maxSwept) return;
   queues.hasDropped = false;
   // Known before the read, and not in the queue: another process has settled it, or it has ended.
   for (const id of before) {
-    if (queues.swept.has(id)) continue;
+    if (foundAt.has(id)) continue;
     lanes.shared.delete(id);
     lanes.alone.delete(id);
   }

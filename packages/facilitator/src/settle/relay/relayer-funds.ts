@@ -40,6 +40,11 @@ export interface RelayerFunds {
   suffice(): boolean;
   /** True if this relayer has gas money, as far as is known. */
   sufficeFor(relayer: Address): boolean;
+  /**
+   * Records that a relayer cannot pay for a single payment, whatever the configured minimum is: it
+   * has no gas money until its balance grows.
+   */
+  cannotPay(relayer: Address): void;
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
   /** Resolves when the balances have been read once, or could not be. */
@@ -72,6 +77,8 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const { clock, logger, metrics, emit } = options;
   const levels = new Map<Address, Level>();
   const balances = new Map<Address, { balance: bigint; at: number; uses: number }>();
+  /** The balance with which a relayer could not pay for a single payment. */
+  const tooLow = new Map<Address, bigint>();
   let pauseMs = readMsWhenExhausted;
   let isForced = true;
   let cancelTimer: (() => void) | undefined;
@@ -120,6 +127,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     const before = levels.get(relayer) ?? "well";
     const level = levelOf(balance);
     levels.set(relayer, level);
+    if (balance > (tooLow.get(relayer) ?? balance)) tooLow.delete(relayer);
     balances.set(relayer, { balance, at: clock.now(), uses: 0 });
     options.onBalance?.(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
@@ -149,12 +157,9 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     return balance < warningBalance ? "low" : "well";
   }
 
-  function sufficeFor(relayer: Address): boolean {
-    return levels.get(relayer) !== "exhausted";
-  }
-
+  /** New payments are refused by the configured minimum alone: gas may be cheaper by then. */
   function suffice(): boolean {
-    return addresses.some(sufficeFor);
+    return addresses.some((relayer) => levels.get(relayer) !== "exhausted");
   }
 
   async function balanceFor(relayer: Address, cost: bigint): Promise<bigint> {
@@ -177,7 +182,10 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
 
   return {
     suffice,
-    sufficeFor,
+    sufficeFor: (relayer) => levels.get(relayer) !== "exhausted" && !tooLow.has(relayer),
+    cannotPay(relayer) {
+      tooLow.set(relayer, balances.get(relayer)?.balance ?? 0n);
+    },
     balanceFor,
     whenRead: looked,
     readNow,
