@@ -42,7 +42,7 @@ export interface RelayerFunds {
   sufficeFor(relayer: Address): boolean;
   /**
    * Records that a relayer cannot pay for a single payment, whatever the configured minimum is: it
-   * has no gas money until its balance grows.
+   * has no gas money until its balance grows, or for a while. Gas may be cheaper then.
    */
   cannotPay(relayer: Address): void;
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
@@ -77,8 +77,8 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const { clock, logger, metrics, emit } = options;
   const levels = new Map<Address, Level>();
   const balances = new Map<Address, { balance: bigint; at: number; uses: number }>();
-  /** The balance with which a relayer could not pay for a single payment. */
-  const tooLow = new Map<Address, bigint>();
+  /** The balance with which a relayer could not pay for a single payment, and until when it counts. */
+  const tooLow = new Map<Address, { balance: bigint; until: number }>();
   let pauseMs = readMsWhenExhausted;
   let isForced = true;
   let cancelTimer: (() => void) | undefined;
@@ -127,7 +127,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     const before = levels.get(relayer) ?? "well";
     const level = levelOf(balance);
     levels.set(relayer, level);
-    if (balance > (tooLow.get(relayer) ?? balance)) tooLow.delete(relayer);
+    if (balance > (tooLow.get(relayer)?.balance ?? balance)) tooLow.delete(relayer);
     balances.set(relayer, { balance, at: clock.now(), uses: 0 });
     options.onBalance?.(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
@@ -182,9 +182,13 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
 
   return {
     suffice,
-    sufficeFor: (relayer) => levels.get(relayer) !== "exhausted" && !tooLow.has(relayer),
+    sufficeFor(relayer) {
+      const isTooLow = (tooLow.get(relayer)?.until ?? 0) > clock.now();
+      return levels.get(relayer) !== "exhausted" && !isTooLow;
+    },
     cannotPay(relayer) {
-      tooLow.set(relayer, balances.get(relayer)?.balance ?? 0n);
+      const { balance = 0n } = balances.get(relayer) ?? {};
+      tooLow.set(relayer, { balance, until: clock.now() + maxReadMsWhenExhausted });
     },
     balanceFor,
     whenRead: looked,
