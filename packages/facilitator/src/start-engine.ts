@@ -13,6 +13,7 @@ import type { RetentionTimes } from "./ledger/ledger-limits.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { OperatorReads } from "./ledger/operator-reads.ts";
+import { findClockFault } from "./ledger/queries/common-time.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
@@ -130,6 +131,8 @@ async function startParts(
   });
   begun(() => leaveLedger(ledger));
   await sendHeartbeat(ledger);
+  const clockFault = await findClockFault(ledger);
+  if (clockFault !== undefined) logger.warn({}, clockFault);
   const { times, faultPoint } = settings;
   const callGas = new Map(
     chains.map(({ configuration }) => [configuration.network, configuration.callGas]),

@@ -2,6 +2,7 @@ import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
+import { readCommonTime } from "../queries/common-time.ts";
 import type { LedgerSchema } from "../schema.ts";
 import type { AnswerName } from "./answer-quotas.ts";
 
@@ -48,6 +49,7 @@ export async function evictAnswers(options: {
 }
 
 /**
+/**
  * Drops expired answers, and measures the bytes of all answers when a measurement is due.
  *
  * @param options `fromTable`: false where another process deletes them. Default true
@@ -59,8 +61,9 @@ export async function dropExpiredAnswers(
   const { db, quotas } = ledger;
   const now = ledger.now();
   if (fromTable) {
+    const over = await readCommonTime(ledger);
     await ledger.write((transaction) =>
-      transaction.deleteFrom("answers").where("expires_at", "<=", now).execute(),
+      transaction.deleteFrom("answers").where("expires_at", "<=", over).execute(),
     );
   }
   quotas.dropExpired(now);

@@ -15,6 +15,7 @@ import { fitBalance } from "./fit-balance.ts";
 import { followUpAt } from "./follow-up.ts";
 import type { KnownQueue } from "./known-queue.ts";
 import { failedOutcome, type PreparedCandidate, prepareCandidates } from "./prepare-candidates.ts";
+import { readDeadline } from "./read-deadline.ts";
 import { storeBatch } from "./store-batch.ts";
 import { tryAsSent } from "./try-as-sent.ts";
 
@@ -113,7 +114,7 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const ready = await readLane(plan, lane);
   if (ready.length === 0) return "idle";
 
-  const deadline = BigInt(Math.ceil((context.now() + context.times.leadMs) / 1000));
+  const deadline = await readDeadline(context, ready);
   const overdue = ready.filter(({ payment }) => payment.validBefore <= deadline);
   if (overdue.length > 0) {
     await expire(plan, { queue, overdue, deadline });

@@ -1,6 +1,7 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { readCommonTime } from "../../ledger/queries/common-time.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { countQueued } from "../../ledger/queries/find-queued.ts";
 import { findOverdue } from "../../ledger/queries/find-watched.ts";
@@ -39,7 +40,8 @@ export async function endOverdue(options: {
   const { rpc, finalAfter } = network;
   const before = BigInt(Math.floor(now() / 1000));
   if ((await countQueued(ledger, { network: network.network, upTo: 1 })) > 0) {
-    notifier.publish(await expirePayments(ledger, { network: network.network, before }));
+    const over = BigInt(Math.floor((await readCommonTime(ledger)) / 1000));
+    notifier.publish(await expirePayments(ledger, { network: network.network, before: over }));
   }
   const overdue = await findOverdue(ledger, { network: network.network, before, limit: maxAtOnce });
   if (overdue.length === 0) return false;

@@ -1,0 +1,36 @@
+import type { LedgerContext } from "../ledger-context.ts";
+
+/** Clocks that differ by less do no harm: the lead of a payment is a second. */
+const toleratedMs = 10_000;
+
+/**
+ * The earlier one of this process's clock and the database's, in Unix milliseconds. A process ends
+ * by time what belongs to others too, and its own clock may be ahead. A SQLite file has one process,
+ * and so one clock.
+ */
+export async function readCommonTime(
+  ledger: Pick<LedgerContext, "db" | "dialect" | "now">,
+): Promise<number> {
+  return Math.min(ledger.now(), await readDatabaseTime(ledger));
+}
+
+/** A sentence that names a clock which differs from the database's; `undefined` where none does. */
+export async function findClockFault(
+  ledger: Pick<LedgerContext, "db" | "dialect" | "now">,
+): Promise<string | undefined> {
+  const aheadMs = ledger.now() - (await readDatabaseTime(ledger));
+  if (Math.abs(aheadMs) < toleratedMs) return undefined;
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  const where = aheadMs > 0 ? "ahead of" : "behind";
+  return `this machine's clock is ${seconds} s ${where} the database's: set both by NTP`;
+}
+
+async function readDatabaseTime({
+  db,
+  dialect,
+  now,
+}: Pick<LedgerContext, "db" | "dialect" | "now">): Promise<number> {
+  if (dialect.engine === "sqlite") return now();
+  const { now_ms } = await db.selectNoFrom(dialect.nowMs().as("now_ms")).executeTakeFirstOrThrow();
+  return now_ms;
+}
