@@ -22,6 +22,7 @@ import type { NetworkReport } from "./ready/check-network.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
 import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
+import { createLateLogs } from "./settle/evidence/late-logs.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { createBlockPace } from "./settle/pace/block-pace.ts";
@@ -250,6 +251,7 @@ function describeNetwork(
     },
     spoilt: createSpoiltBatches({ now: () => clock.now() }),
     debited: createDebitedPayments({ rpc: pool, watcher, clock }),
+    lateLogs: createLateLogs({ now: () => clock.now() }),
     maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,

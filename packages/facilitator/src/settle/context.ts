@@ -7,6 +7,7 @@ import type { SimulationCache } from "../simulation/simulation-cache.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { BlockClock } from "./block-clock.ts";
 import type { DebitedPayments } from "./evidence/debited-payments.ts";
+import type { LateLogs } from "./evidence/late-logs.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeNotifier } from "./outcome-notifier.ts";
 import type { BlockPace } from "./pace/block-pace.ts";
@@ -64,6 +65,7 @@ export interface SettlementNetwork {
   limits: BatchLimits;
   spoilt: SpoiltBatches;
   debited: DebitedPayments;
+  lateLogs: LateLogs;
   /** Transactions of one relayer that no block holds yet, at most. */
   maxInFlight: number;
   /** Gas of a token call whose payer has code. */

@@ -11,6 +11,7 @@ import { createPool } from "../testing/verifying-devnet.ts";
 import { createBlockClock } from "./block-clock.ts";
 import { startNetworkSettlement } from "./engine.ts";
 import { createDebitedPayments } from "./evidence/debited-payments.ts";
+import { createLateLogs } from "./evidence/late-logs.ts";
 import { createMetrics } from "./metrics.ts";
 import { createOutcomeNotifier } from "./outcome-notifier.ts";
 import { createBlockPace } from "./pace/block-pace.ts";
@@ -100,6 +101,7 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
         }),
         multicall3: undefined,
         debited: createDebitedPayments({ rpc: pool, watcher, clock: systemClock }),
+        lateLogs: createLateLogs({ now: Date.now }),
         limits: { maxPayments: 1, maxGas: 1_000_000n },
         spoilt: createSpoiltBatches({ now: Date.now }),
         maxInFlight: 1,

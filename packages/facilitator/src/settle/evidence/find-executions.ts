@@ -4,6 +4,7 @@ import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
+import type { LateLogs } from "./late-logs.ts";
 
 /** A search for executions of payments, by any sender. */
 interface Search {
@@ -14,6 +15,8 @@ interface Search {
   toBlock: bigint;
   /** Blocks on top after which nothing is taken back. */
   finalAfter: number;
+  /** Makes used payments without a log `unknown` for a while. */
+  lateLogs?: LateLogs | undefined;
 }
 
 /**
@@ -23,18 +26,19 @@ interface Search {
  * A reorganisation may place an execution in a block that replaces the one which showed the
  * authorization as unused, or one below it. So a payment that is used by `toBlock`, and is not
  * found, is searched `finalAfter` blocks further back. A token's search begins at its lowest block.
+ * Where no block has it, a machine that lags may have answered: its logs are awaited.
  *
  * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
  */
 export async function findExecutions(search: Search): Promise<Map<OrderedPayment, Execution>> {
-  const { payments, fromBlock = startOf, finalAfter } = search;
+  const { payments, fromBlock = startOf } = search;
   const found = await searchBlocks(search, fromBlock);
   const absent = payments.filter(
     (payment) => !found.has(payment) && fromBlock(payment) === startOf(payment),
   );
-  if (finalAfter === 0 || absent.length === 0) return found;
+  if (absent.length === 0) return found;
   try {
-    return new Map([...found, ...(await searchReplaced({ ...search, payments: absent }))]);
+    return new Map([...found, ...(await searchUsed({ ...search, payments: absent }))]);
   } catch (error) {
     if (!isNodesFault(error)) throw error;
     // Those that were found keep their outcome.
@@ -49,8 +53,9 @@ function startOf({ payment }: OrderedPayment): bigint {
 }
 
 /** Searches the used ones of these payments also in the blocks that may have been replaced. */
-async function searchReplaced(search: Search): Promise<Map<OrderedPayment, Execution>> {
-  const { rpc, toBlock, finalAfter } = search;
+async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution>> {
+  const { rpc, toBlock, finalAfter, lateLogs } = search;
+  if (finalAfter === 0 && lateLogs === undefined) return new Map();
   const seen = search.payments.filter(({ payment }) => payment.unusedAtBlock !== undefined);
   if (seen.length === 0) return new Map();
   const states = await readAuthorizationStates({
@@ -60,10 +65,15 @@ async function searchReplaced(search: Search): Promise<Map<OrderedPayment, Execu
   });
   // A token that does not answer may have used them.
   const payments = seen.filter((_, index) => states[index] !== false);
-  return searchBlocks({ ...search, payments }, (payment) => {
+  const found = await searchBlocks({ ...search, payments }, (payment) => {
     const start = startOf(payment) - BigInt(finalAfter);
     return start < 0n ? 0n : start;
   });
+  for (const [index, payment] of seen.entries()) {
+    if (states[index] !== true || found.has(payment)) continue;
+    if (lateLogs?.mayCome(payment.payment.id)) found.set(payment, { outcome: "unknown" });
+  }
+  return found;
 }
 
 async function searchBlocks(

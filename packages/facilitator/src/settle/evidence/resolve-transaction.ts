@@ -14,6 +14,7 @@ import type { SettlementNetwork } from "../context.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
 import { tryToFindExecutions } from "./find-executions.ts";
+import type { LateLogs } from "./late-logs.ts";
 import { type Failure, outcomeOf } from "./outcome-of.ts";
 
 /** A payment fails after this many transactions that tried it unfairly. */
@@ -39,7 +40,10 @@ export interface Resolution {
  * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {
-  network: { rpc: RpcRequester } & Pick<SettlementNetwork, "serveAfter" | "finalAfter">;
+  network: { rpc: RpcRequester; lateLogs?: LateLogs } & Pick<
+    SettlementNetwork,
+    "serveAfter" | "finalAfter"
+  >;
   transaction: OpenTransaction;
   receipt: TransactionReceipt;
   /** Blocks on top of the receipt's own. */
@@ -127,7 +131,7 @@ export async function resolveTransaction(options: {
 }
 
 async function explainAbsent(
-  { rpc, finalAfter }: { rpc: RpcRequester; finalAfter: number },
+  { rpc, finalAfter, lateLogs }: { rpc: RpcRequester; finalAfter: number; lateLogs?: LateLogs },
   absent: readonly OrderedPayment[],
   tried: Omit<Failure, "reason"> & { inclusion: Inclusion },
 ): Promise<{
@@ -144,6 +148,7 @@ async function explainAbsent(
           payments: searchable,
           toBlock: BigInt(tried.inclusion.blockNumber),
           finalAfter,
+          lateLogs,
         });
   if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
   const outcomes: PaymentOutcomes[] = [];

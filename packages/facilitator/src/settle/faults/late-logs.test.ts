@@ -1,3 +1,4 @@
+import { systemClock } from "@coinslot/chain";
 import { expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
@@ -10,6 +11,69 @@ import {
 } from "../../testing/settling-actions.ts";
 
 const begin = useSettlingDevnet();
+
+it.each([
+  ["a new trial", 2_000],
+  ["its own transaction", 0],
+])(
+  "a payment that another sender has executed is answered by its late logs, where %s shows it",
+  async (_, passedMs) => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    let [isLate, searches, now] = [true, 0, 0];
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method !== "eth_getLogs") return ask();
+      searches += 1;
+      return isLate ? { result: [] } : ask();
+    });
+    onTestFinished(() => proxy.close());
+    const facilitator = await start({
+      network: { rpcUrls: [proxy.url], finalAfter: 10 },
+      times: { sweepMs: 100 },
+      clock: { ...systemClock, now: () => now },
+    });
+    const paid = await pay();
+    const reservation = await reserve(facilitator, paid);
+    const transaction = await submitAsStranger(here, paid);
+    now += passedMs;
+    const settling = settle(facilitator, paid, reservation);
+    // Each look searches twice: in the blocks since its verification, and further back.
+    await vi.waitFor(() => expect(searches).toBeGreaterThan(4), 10_000);
+    isLate = false;
+    expect(await settling).toMatchObject({ success: true, transaction });
+    await facilitator.close();
+  },
+);
+
+it("a used authorization without logs is waited for during ten seconds, and fails then", async () => {
+  const here = await begin();
+  const { devnet, start, pay } = here;
+  let [searches, now] = [0, 0];
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    if (method !== "eth_getLogs") return ask();
+    searches += 1;
+    return { result: [] };
+  });
+  onTestFinished(() => proxy.close());
+  const facilitator = await start({
+    network: { rpcUrls: [proxy.url] },
+    times: { sweepMs: 100, leaseMs: 600_000, resendMs: 600_000, replaceMs: 600_000 },
+    clock: { ...systemClock, now: () => now },
+  });
+  const paid = await pay();
+  const reservation = await reserve(facilitator, paid);
+  await submitAsStranger(here, paid);
+  now += 2_000;
+  const settling = settle(facilitator, paid, reservation);
+  await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 10_000);
+  now += 10_000;
+  expect(await settling).toMatchObject({
+    success: false,
+    errorReason: "invalid_exact_evm_nonce_already_used",
+  });
+  await facilitator.close();
+});
+
 const filterSchema = z.looseObject({ toBlock: z.string().transform(BigInt) });
 
 it("an execution is found whose block had no logs yet when it was searched", async () => {

@@ -155,7 +155,7 @@ async function explainRefusals(options: {
 
 /** Executions of those that were used, up to the newest of their readings. */
 async function searchUsed(
-  { rpc, finalAfter }: SettlementNetwork,
+  { rpc, finalAfter, lateLogs }: SettlementNetwork,
   refused: ReadonlyMap<OrderedPayment, SimulationResult>,
 ): Promise<ReadonlyMap<OrderedPayment, Execution>> {
   const used: OrderedPayment[] = [];
@@ -167,7 +167,8 @@ async function searchUsed(
     if (blockNumber > toBlock) toBlock = blockNumber;
   }
   if (used.length === 0) return new Map();
-  const found = await tryToFindExecutions({ rpc, payments: used, toBlock, finalAfter });
+  const search = { rpc, payments: used, toBlock, finalAfter, lateLogs };
+  const found = await tryToFindExecutions(search);
   return found ?? new Map(used.map((queued) => [queued, { outcome: "unknown" }]));
 }
 

@@ -1,0 +1,34 @@
+/** Payments of one network that are used by the chain's state, and by no log that a node returns. */
+export interface LateLogs {
+  /** Whether their logs may still come. They are awaited from the first call on. */
+  mayCome(paymentId: string): boolean;
+}
+
+/** Time for which logs are awaited: longer than machines behind one URL lag. */
+const awaitedMs = 10_000;
+/** After this, a payment is forgotten, and awaited once more. */
+const rememberedMs = 10 * 60_000;
+
+/**
+ * Creates a memory of payments whose logs are awaited. A token may use up authorizations without an
+ * event, so none is awaited for long.
+ */
+export function createLateLogs(options: {
+  /** Milliseconds. */
+  now: () => number;
+}): LateLogs {
+  const { now } = options;
+  /** Insertion order is age order. */
+  const since = new Map<string, number>();
+  return {
+    mayCome(paymentId) {
+      for (const [id, at] of since) {
+        if (now() - at < rememberedMs) break;
+        since.delete(id);
+      }
+      const from = since.get(paymentId) ?? now();
+      since.set(paymentId, from);
+      return now() - from < awaitedMs;
+    },
+  };
+}
