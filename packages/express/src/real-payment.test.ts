@@ -332,3 +332,26 @@ describe("a configuration by environment alone", () => {
     expect(await balanceOf(payTo)).toBe(price);
   });
 });
+
+it("a payment without a key finds its answer under a new one: its handler runs once", async () => {
+  const facilitator = ownFacilitator();
+  let isLost = true;
+  const shop = await open({
+    facilitator: {
+      ...facilitator,
+      async settle(...request: Parameters<Facilitator["settle"]>) {
+        const settled = await facilitator.settle(...request);
+        if (isLost) throw new Error("The connection was lost");
+        return settled;
+      },
+    },
+  });
+  const buyer = await fundedBuyer();
+  const { headers } = await buyer.payFor(`${shop.url}/paid`);
+  await supertest(shop.url).get("/paid").set(headers).expect(503);
+  isLost = false;
+  const withKey = { ...headers, [headerName.idempotencyKey]: "0123456789abcdef" };
+  await supertest(shop.url).get("/paid").set(withKey).expect(200, { content: "secret" });
+  expect(shop.runs()).toBe(1);
+  await supertest(shop.url).get("/paid").set(headers).expect(402);
+});

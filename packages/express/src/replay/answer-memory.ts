@@ -87,8 +87,10 @@ export function createAnswerMemory(
     find({ id, fingerprint, keyHash }, now) {
       dropExpired(now);
       const found = kept.get(authorizationKey(id));
-      const isSame = found?.fingerprint === fingerprint && found.keyHash === keyHash;
-      return isSame ? found.answer : undefined;
+      if (found?.fingerprint !== fingerprint) return undefined;
+      // A payment without a key is resumed by any.
+      const isOwner = found.keyHash === undefined || found.keyHash === keyHash;
+      return isOwner ? found.answer : undefined;
     },
     drop,
   };
