@@ -29,6 +29,7 @@ import { createBlockPace } from "./settle/pace/block-pace.ts";
 import { createPacedTimes } from "./settle/pace/paced-times.ts";
 import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
+import { maxCallsGas } from "./settle/relay/gas.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
 import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
@@ -213,9 +214,6 @@ async function startParts(
   };
 }
 
-/** EIP-7825 lets no transaction use more than 2^24 gas. */
-const maxTransactionGas = 15_000_000n;
-
 function describeNetwork(
   { configuration, pool, watcher, blocks, simulator }: Chain,
   options: { report: NetworkReport; settings: SettlementSettings; clock: Clock },
@@ -247,7 +245,7 @@ function describeNetwork(
     multicall3: report.hasMulticall3 ? toLowerHex(multicall3Address) : undefined,
     limits: {
       maxPayments: settings.maxPaymentsPerTransaction,
-      maxGas: share < maxTransactionGas ? share : maxTransactionGas,
+      maxGas: share < maxCallsGas ? share : maxCallsGas,
     },
     spoilt: createSpoiltBatches({ now: () => clock.now() }),
     debited: createDebitedPayments({ rpc: pool, watcher, clock }),

@@ -13,3 +13,11 @@ it("bounds batches for a minute after a spoilt one, however long its transaction
     expect(spoilt.maxPayments(64)).toBe(64);
   }
 });
+
+it("divides the bound by four for each spoilt batch of a minute, down to four payments", () => {
+  const spoilt = createSpoiltBatches({ now: () => 0 });
+  for (const [index, most] of [16, 4, 4].entries()) {
+    spoilt.note(`transaction ${index}`);
+    expect(spoilt.maxPayments(64)).toBe(most);
+  }
+});
