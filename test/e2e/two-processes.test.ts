@@ -2,15 +2,21 @@ import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { createPayingFetch, receiptOf } from "@coinslot/client";
 import { createTestDatabase, type DevAccount, type Devnet, startDevnet } from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { decodePaymentV2, encodePaymentPayload } from "@coinslot/protocol";
 import { parseAbiItem } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Balancer, startBalancer } from "../../scripts/balance/round-robin.ts";
 import { balanceOf } from "../support/balance.ts";
 import { priceOfData, untilIndexed } from "../support/paid-indexer.ts";
-import { type SellerProgram, startSellerProgram } from "../support/seller-program.ts";
+import {
+  type SellerProgram,
+  sellerProgram,
+  startSellerProgram,
+} from "../support/seller-program.ts";
 
 // The same program twice, on one PostgreSQL, behind a load balancer that knows nothing of payments.
+const program = useProgram(sellerProgram);
 let devnet: Devnet;
 let sellers: readonly SellerProgram[] = [];
 let balancer: Balancer;
@@ -38,7 +44,10 @@ beforeAll(async () => {
     INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,
     INDEXER_DATABASE: database.url,
   };
-  sellers = await Promise.all([startSellerProgram(environment), startSellerProgram(environment)]);
+  sellers = await Promise.all([
+    startSellerProgram(program(), environment),
+    startSellerProgram(program(), environment),
+  ]);
   balancer = await startBalancer({ port: 0, backends: sellers.map(({ port }) => port) });
   await untilIndexed(balancer.url);
 }, 120_000);

@@ -9,10 +9,12 @@ import {
   devSeedPhrase,
   listen,
   type Program,
+  startCompiled,
   startDevnet,
   startProgram,
   startSource,
 } from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import {
   facilitatorSettings,
@@ -27,9 +29,11 @@ const patience = { timeout: 20_000 };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+const compiled = useProgram(new URL("./main.ts", import.meta.url));
+
 /** Runs the program with this environment and no other settings; it ends with the test. */
 function run(args: readonly string[], env: Record<string, string> = {}): Program {
-  const program = startSource(["src/main.ts", ...args], { folder: root, env });
+  const program = startCompiled([compiled(), ...args], { folder: root, env });
   onTestFinished(program.kill);
   return program;
 }
@@ -88,7 +92,10 @@ async function openShop(devnet: Devnet, url: string) {
 // Each of these starts programs, which is slow on a busy machine.
 describe("the hosted facilitator", { timeout: 120_000 }, () => {
   it("serves the README's example on a devnet", async () => {
-    const service = run(["--devnet"], { FACILITATOR_PORT: "0" });
+    // From the source, as the package's script starts it.
+    const place = { folder: root, env: { FACILITATOR_PORT: "0" } };
+    const service = startSource(["src/main.ts", "--devnet"], place);
+    onTestFinished(service.kill);
     const [exports] = await service.waitFor(/export[\s\S]*WALLET_PRIVATE_KEY=0x\w{64}/);
     const env = Object.fromEntries(
       [...exports.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name = "", value = ""]) => [name, value]),

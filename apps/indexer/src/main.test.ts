@@ -2,15 +2,25 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { listen, type Program, startDevnet, startProgram, startSource } from "@coinslot/devnet";
+import {
+  listen,
+  type Program,
+  startCompiled,
+  startDevnet,
+  startProgram,
+  startSource,
+} from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
 import supertest from "supertest";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+const compiled = useProgram(new URL("./main.ts", import.meta.url));
+
 /** Runs the program with this environment and no other settings; it ends with the test. */
 function run(args: readonly string[], env: Record<string, string> = {}): Program {
-  const program = startSource(["src/main.ts", ...args], { folder: root, env });
+  const program = startCompiled([compiled(), ...args], { folder: root, env });
   onTestFinished(program.kill);
   return program;
 }
@@ -30,7 +40,10 @@ async function urlOf(service: Program): Promise<string> {
 // Each of these starts programs, which is slow on a busy machine.
 describe("the indexing service", { timeout: 120_000 }, () => {
   it("follows a devnet with one command, and answers the README's requests", async () => {
-    const service = run(["--devnet"], { INDEXER_PORT: "0" });
+    // From the source, as the package's script starts it.
+    const env = { INDEXER_PORT: "0" };
+    const service = startSource(["src/main.ts", "--devnet"], { folder: root, env });
+    onTestFinished(service.kill);
     const url = await urlOf(service);
     const readme = await readFile(join(root, "README.md"), "utf8");
     const lines = /```sh\n(curl[\s\S]*?)```/.exec(readme)?.[1]?.trim().split("\n") ?? [];

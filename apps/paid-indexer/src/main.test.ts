@@ -6,10 +6,12 @@ import {
   type Devnet,
   listen,
   type Program,
+  startCompiled,
   startDevnet,
   startPostgres,
   startSource,
 } from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
 import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { json, startScriptedApi } from "./testing/scripted-api.ts";
@@ -42,9 +44,11 @@ function environment(): Record<string, string> {
   };
 }
 
+const compiled = useProgram(new URL("./main.ts", import.meta.url));
+
 /** Runs the program with this environment and no other settings; it ends with the test. */
 function run(env: Record<string, string>, folder = root): Program {
-  const program = startSource([join(root, "src/main.ts")], { folder, env });
+  const program = startCompiled([compiled()], { folder, env });
   onTestFinished(program.kill);
   return program;
 }
@@ -52,7 +56,9 @@ function run(env: Record<string, string>, folder = root): Program {
 // Each of these starts programs, which is slow on a busy machine.
 describe("the paid indexer", { timeout: 120_000 }, () => {
   it("sells until SIGTERM, and stops gracefully", async () => {
-    const seller = run(environment());
+    // From the source, as the package's script starts it.
+    const seller = startSource(["src/main.ts"], { folder: root, env: environment() });
+    onTestFinished(seller.kill);
     const [, url] = await seller.waitFor(/"url":"(http:[^"]+)","msg":"Selling"/);
     const owner = `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
     await supertest(owner).get("/token-transfers").expect(402);

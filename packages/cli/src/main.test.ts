@@ -3,13 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Devnet, type Program, startDevnet, startProgram } from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "./exit-code.ts";
 import { startTestSeller, type TestSeller } from "./testing/test-seller.ts";
 
+const compiled = useProgram(new URL("./main.ts", import.meta.url));
+const coinslot = () => [process.execPath, compiled()];
 const main = fileURLToPath(new URL("./main.ts", import.meta.url));
 const tsx = import.meta.resolve("tsx");
-const coinslot = [process.execPath, "--conditions=source", "--import", tsx, main];
+const source = [process.execPath, "--conditions=source", "--import", tsx, main];
 
 let folder: string;
 beforeAll(async () => {
@@ -29,12 +32,12 @@ function start(
 
 /** The shell command for these arguments. */
 function inShell(...words: string[]): string {
-  return [...coinslot, ...words].map((word) => `'${word}'`).join(" ");
+  return [...coinslot(), ...words].map((word) => `'${word}'`).join(" ");
 }
 
 describe("the coinslot process", () => {
   it("starts a chain, prints its environment, and stops it at Ctrl-C", async () => {
-    const chain = start([...coinslot, "devnet", "--json"]);
+    const chain = start([...source, "devnet", "--json"]);
     // Messages for people and data for programs go to separate streams.
     await Promise.all([chain.waitFor(/Ctrl-C stops it/), chain.waitFor(/^\}$/m)]);
     const { rpcUrl, environment } = JSON.parse(chain.stdout());

@@ -30,5 +30,11 @@ export { type Listening, listen } from "./listen.ts";
 export { type Postgres, startPostgres } from "./postgres.ts";
 export { type PostgresOutage, prepareOutage } from "./postgres-outage.ts";
 export { type DatabaseReader, withDatabase } from "./read-database.ts";
-export { type Program, type ProgramPlace, startProgram, startSource } from "./start-program.ts";
+export {
+  type Program,
+  type ProgramPlace,
+  startCompiled,
+  startProgram,
+  startSource,
+} from "./start-program.ts";
 export { createTestDatabase } from "./test-database.ts";
