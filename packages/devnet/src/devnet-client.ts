@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { multicall3Address } from "@coinslot/protocol";
 import {
+  type Address,
   createTestClient,
   defineChain,
   type Hash,
+  type Hex,
   http,
   type LocalAccount,
   type PublicActions,
@@ -17,8 +19,20 @@ import {
 
 type ReorgRequest = {
   Method: "anvil_reorg";
-  Parameters: [depth: number, transactions: [rawTransaction: `0x${string}`, blockIndex: number][]];
+  Parameters: [
+    depth: number,
+    transactions: [
+      transaction: Hex | { from: Address; to: Address; data: Hex },
+      blockIndex: number,
+    ][],
+  ];
   ReturnType: null;
+};
+
+type SendRequest = {
+  Method: "eth_sendTransaction";
+  Parameters: [transaction: { from: Address; to?: Address; data?: Hex }];
+  ReturnType: Hash;
 };
 
 export type DevnetClient = ReturnType<typeof createDevnetClient>;
@@ -44,7 +58,7 @@ export function createDevnetClient(options: {
     chain,
     account: options.account,
     transport: http(options.rpcUrl),
-    rpcSchema: rpcSchema<[ReorgRequest]>(),
+    rpcSchema: rpcSchema<[ReorgRequest, SendRequest]>(),
     // The chain is on this machine and mines at once.
     pollingInterval: 20,
     cacheTime: 0,

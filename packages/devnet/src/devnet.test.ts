@@ -58,6 +58,31 @@ describe("startDevnet", () => {
     await expect(startDevnet({ accountCount: 3 })).rejects.toThrow("at least 4 accounts");
   });
 
+  it("mints in blocks of their own, one after another", async () => {
+    const { accounts, client, token, mint, mintInBlocks } = await start();
+    const [first, second] = [accounts.buyer.address, accounts.seller.address];
+    const before = Number(await client.getBlockNumber());
+    const mints = [first, second, first].map((to, index) => ({ to, amount: BigInt(index) }));
+    await mintInBlocks(mints);
+    await mint({ to: second, amount: 9n });
+    const logs = await client.getLogs({
+      address: token,
+      event: erc20Abi[1],
+      fromBlock: BigInt(before + 1),
+    });
+    const seen = logs.map(({ blockNumber, args: { to, value } }) => [
+      Number(blockNumber) - before,
+      to,
+      value,
+    ]);
+    expect(seen).toEqual([
+      [1, first, 0n],
+      [2, second, 1n],
+      [3, first, 2n],
+      [4, second, 9n],
+    ]);
+  });
+
   it("mints and deploys for many concurrent callers", async () => {
     const devnet = await start();
     const to = devnet.accounts.buyer.address;

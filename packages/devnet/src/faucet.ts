@@ -14,7 +14,13 @@ export function createFaucet(client: DevnetClient, account: Address): Faucet {
   let last: Promise<unknown> = Promise.resolve();
 
   return async function send(transaction) {
-    const sent = last.then(() => client.sendTransaction({ account, ...transaction }));
+    // As one call: viem's action asks for the chain's id before each transaction.
+    const sent = last.then(() =>
+      client.request({
+        method: "eth_sendTransaction",
+        params: [{ from: account, ...transaction }],
+      }),
+    );
     last = sent.catch(() => undefined);
     const receipt = await client.waitForTransactionReceipt({ hash: await sent });
     if (receipt.status === "reverted")
