@@ -7,7 +7,7 @@ import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
-import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
 
@@ -15,7 +15,10 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
   it("are undone, with a retraction of each removed transfer", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);
-    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
+    const indexer = await startFastIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+    });
     await expectExact(indexer, devnet, usdtOf(devnet));
     for (let amount = 1n; amount <= 4n; amount++) await devnet.mint({ to: seller, amount });
     await devnet.mine(finalDepth + 2);
@@ -67,7 +70,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
       if (isRange && ++ranges > 4) return void exchange.response.destroy();
       exchange.reply(await exchange.forward());
     });
-    const first = await startIndexer({
+    const first = await startFastIndexer({
       rpcUrls: [proxy.url],
       database,
       chain: { maxBlocksPerRequest: 5, requestsInFlight: 1 },
@@ -80,14 +83,14 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     const head = Number(await devnet.client.getBlockNumber());
     await devnet.reorg({ depth: head - stored + 3 });
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 5n });
-    const second = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    const second = await startFastIndexer({ rpcUrls: [devnet.rpcUrl], database });
     await expectExact(second, devnet, usdtOf(devnet), { timeoutMs: 30_000 });
   }, 60_000);
 
   it("beyond the configured depth stop the chain: unhealthy, not served, with its true lag, until it is rewound", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [devnet.rpcUrl],
       database: await createUrl(),
       chain: { maxRewindBlocks: 3, verifyAfterMs: 100 },
@@ -139,7 +142,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await devnet.mine(finalDepth + 3);
     await fork.mine(2 * finalDepth + 20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [proxy.url],
       database: await createUrl(),
       chain: { verifyAfterMs: 3_600_000 },
@@ -167,7 +170,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
   it("stay unconfirmed while another endpoint is away, and are undone when it answers", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [devnet.rpcUrl, proxy.url],
       database: await createUrl(),
       chain: { verifyAfterMs: 100 },
@@ -192,7 +195,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     const devnet = await startUsedChain();
     const stuck = await startFork(devnet, (await devnet.client.getBlockNumber()) - 3n);
     const proxy = await startFaultProxy(stuck.rpcUrl);
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [devnet.rpcUrl, proxy.url],
       database: await createUrl(),
       chain: { verifyAfterMs: 100 },

@@ -12,7 +12,7 @@ import {
 } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
-import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
 import { type Random, randomOf } from "../testing/seeded-random.ts";
 
 describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => {
@@ -33,7 +33,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
         return { ...answer, result };
       }),
     );
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [proxy.url],
       database: await createUrl(),
       chain: { maxBlocksPerRequest: 3, verifyAfterMs: 1_500 },
@@ -56,7 +56,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
       await fork.mint({ to: devnet.accounts.seller.address, amount });
     await fork.mine(2 * finalDepth);
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [proxy.url],
       database: await createUrl(),
       chain: { verifyAfterMs: 1_500 },
@@ -88,7 +88,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
       const liar = await startFaultProxy(devnet.rpcUrl);
       liar.set(callingEmpty(20));
       const urls = [devnet.rpcUrl, liar.url];
-      const indexer = await startIndexer({
+      const indexer = await startFastIndexer({
         rpcUrls: order === "liar first" ? urls.reverse() : urls,
         database: await createUrl(),
         chain: { verifyAfterMs: 50 },
@@ -109,7 +109,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
       await startFaultProxy(devnet.rpcUrl),
       await startFaultProxy(devnet.rpcUrl),
     ];
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [truthful.url, liar.url],
       database: await createUrl(),
       chain: { verifyAfterMs: 50 },
@@ -152,7 +152,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
           : answer,
       ),
     );
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [proxy.url],
       database: await createUrl(),
       chain: { maxBlocksPerRequest: 4, verifyAfterMs: 50 },

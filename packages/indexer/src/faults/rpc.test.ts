@@ -15,6 +15,7 @@ import {
 import { expectExact } from "../testing/oracle.ts";
 import {
   startChain,
+  startFastIndexer,
   startIndexer,
   startUsedChain,
   stepRandomly,
@@ -272,7 +273,7 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
       }
       await honest(exchange);
     });
-    const indexer = await startIndexer({
+    const indexer = await startFastIndexer({
       rpcUrls: [first.url, second.url],
       database: await createUrl(),
       chain: { maxBlocksPerRequest: 10 },

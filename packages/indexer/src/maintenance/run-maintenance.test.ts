@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "@coinslot/chain";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
@@ -8,7 +9,13 @@ import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
-import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import {
+  createFastClock,
+  startFork,
+  startIndexer,
+  startUsedChain,
+  usdtOf,
+} from "../testing/scene.ts";
 import {
   MaintenanceError,
   type MaintenanceProgress,
@@ -181,8 +188,13 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     const told: MaintenanceProgress[] = [];
     const wayOut = /^devnet is stopped.*was final as.*coinslot indexer rewind/;
     await expect(
-      maintain(fork, database, { kind: "verify" }, AbortSignal.timeout(20_000), (progress) =>
-        told.push(progress),
+      maintain(
+        fork,
+        database,
+        { kind: "verify" },
+        AbortSignal.timeout(20_000),
+        (progress) => told.push(progress),
+        createFastClock(0),
       ),
     ).rejects.toThrow(wayOut);
     await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(wayOut);
@@ -283,6 +295,7 @@ function maintain(
   wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">,
   signal = new AbortController().signal,
   onProgress: (progress: MaintenanceProgress) => void = () => {},
+  clock = systemClock,
 ) {
   const chain = devnetChain({
     rpcUrls: [devnet.rpcUrl],
@@ -297,6 +310,7 @@ function maintain(
     logger: silentLogger,
     signal,
     onProgress,
+    clock,
   });
 }
 
