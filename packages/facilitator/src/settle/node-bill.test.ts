@@ -1,6 +1,6 @@
 import { type Clock, sleep, systemClock } from "@coinslot/chain";
 import { createTestDatabase } from "@coinslot/devnet";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, type TestContext, vi } from "vitest";
 import { type CountingProxy, startCountingProxy, sumOf } from "../testing/counting-proxy.ts";
 import { reserve, settle } from "../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
@@ -9,8 +9,14 @@ const minuteMs = 60_000;
 /** A lease outlives the database's pauses, which no clock shortens. */
 const times = { leaseMs: 60_000 };
 
-/** A process's clock, by which a minute takes six seconds once it is made fast. */
-function createFastClock(): Clock & { makeFast(): void } {
+/** A test that runs beside others names itself where it leaves work for its end. */
+type Finishing = Pick<TestContext, "onTestFinished">;
+
+/**
+ * A process's clock, by which a minute takes six seconds once it is made fast. It is created first:
+ * it ends last, since a process that stops needs it.
+ */
+function createFastClock({ onTestFinished }: Finishing): Clock & { makeFast(): void } {
   let speed = 1;
   let base = { real: systemClock.now(), shown: 0 };
   const timers = new Set<{ at: number; run: () => void }>();
@@ -33,7 +39,10 @@ function createFastClock(): Clock & { makeFast(): void } {
   };
 }
 
-async function begin(options: { blockTimeSeconds?: number } = {}): Promise<{
+async function begin(
+  { onTestFinished }: Finishing,
+  options: { blockTimeSeconds?: number } = {},
+): Promise<{
   here: SettlingDevnet;
   node: CountingProxy;
   network: { rpcUrls: [string] };
@@ -45,9 +54,10 @@ async function begin(options: { blockTimeSeconds?: number } = {}): Promise<{
   return { here, node, network: { rpcUrls: [node.url] } };
 }
 
-it("a seller without payments asks its node at most four times a minute", async () => {
-  const { here, node, network } = await begin();
-  const clock = createFastClock();
+// They wait for the time of a clock or of a chain, which passes for all of them at once.
+it.concurrent("a seller without payments asks its node at most four times a minute", async (test) => {
+  const clock = createFastClock(test);
+  const { here, node, network } = await begin(test);
   await here.start({ network, clock, times });
   node.take();
   clock.makeFast();
@@ -58,11 +68,11 @@ it("a seller without payments asks its node at most four times a minute", async 
   expect(calls.get("eth_getBlockByNumber")).toBeGreaterThan(0);
 });
 
-it("processes of one ledger ask a node no more often than one, and another goes on without it", async () => {
-  const { here, node, network } = await begin();
+it.concurrent("processes of one ledger ask a node no more often than one, and another goes on without it", async (test) => {
+  const clock = createFastClock(test);
+  const { here, node, network } = await begin(test);
   const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const clock = createFastClock();
+  test.onTestFinished(() => database.drop());
   const options = { network, clock, times, ledger: database.url };
   const one = await here.start(options);
   const two = await here.start(options);
@@ -80,8 +90,8 @@ it("processes of one ledger ask a node no more often than one, and another goes 
   await two.close();
 });
 
-it("a payment alone costs a trial, a broadcast, its receipt and two reads until it is final", async () => {
-  const { here, node, network } = await begin({ blockTimeSeconds: 1 });
+it.concurrent("a payment alone costs a trial, a broadcast, its receipt and two reads until it is final", async (test) => {
+  const { here, node, network } = await begin(test, { blockTimeSeconds: 1 });
   const facilitator = await here.start({
     network: { ...network, finalAfter: 3 },
     times: { settlingMs: 10_000 },
@@ -115,8 +125,8 @@ it("a payment alone costs a trial, a broadcast, its receipt and two reads until 
   ]);
 });
 
-it("fifty payments at once cost less than a call for each", async () => {
-  const { here, node, network } = await begin({ blockTimeSeconds: 1 });
+it("fifty payments at once cost less than a call for each", async (test) => {
+  const { here, node, network } = await begin(test, { blockTimeSeconds: 1 });
   const facilitator = await here.start({
     network: { ...network, finalAfter: 3 },
     releaseLimit: { count: 100, windowSeconds: 60 },
@@ -130,8 +140,8 @@ it("fifty payments at once cost less than a call for each", async () => {
   expect(sumOf(node.take())).toBeLessThan(50);
 });
 
-it("the calls to nodes are counted by method", async () => {
-  const { here, node, network } = await begin();
+it("the calls to nodes are counted by method", async (test) => {
+  const { here, node, network } = await begin(test);
   const facilitator = await here.start({ network });
   await settle(facilitator, await here.pay());
   await facilitator.close();
@@ -144,8 +154,8 @@ it("the calls to nodes are counted by method", async () => {
   expect(counted).toEqual(node.take());
 });
 
-it("a budget of calls is kept in every second, and payments are settled within it", async () => {
-  const { here, node, network } = await begin();
+it("a budget of calls is kept in every second, and payments are settled within it", async (test) => {
+  const { here, node, network } = await begin(test);
   const callsPerSecond = 12;
   const facilitator = await here.start({ network: { ...network, callsPerSecond } });
   const settled = await Promise.all(
