@@ -10,6 +10,7 @@ import { nodeBill } from "./scenarios/growth/node-bill.ts";
 import { operators } from "./scenarios/growth/operators.ts";
 import { rollingRestart } from "./scenarios/growth/rolling-restart.ts";
 import { slowBlocks } from "./scenarios/growth/slow-blocks.ts";
+import { soak } from "./scenarios/growth/soak.ts";
 import { years } from "./scenarios/growth/years.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
@@ -35,6 +36,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "growth-node-bill": nodeBill,
   "growth-fleet": fleet,
   "growth-rolling-restart": rollingRestart,
+  "growth-soak": soak,
   "growth-years": years,
 };
 

@@ -1,5 +1,6 @@
 // A seller in a process of its own, as the HTTP scenarios measure it. It sends its parent by IPC
-// its port once it listens, and its memory and processor time on request.
+// its port once it listens, and its memory, descriptors and processor time on request.
+import { readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { PaymentRequirements } from "@coinslot/protocol";
@@ -37,7 +38,12 @@ setInterval(() => {
 process.on("message", () => {
   const { user, system } = process.cpuUsage();
   const memory = Math.max(peak, process.memoryUsage.rss());
-  process.send?.({ memory, processorSeconds: (user + system) / 1e6 });
+  process.send?.({
+    memory,
+    memoryNow: process.memoryUsage.rss(),
+    descriptors: countDescriptors(),
+    processorSeconds: (user + system) / 1e6,
+  });
 });
 process.on("disconnect", () => process.exit());
 // In order: running requests are answered, then the relayers are given back.
@@ -45,6 +51,15 @@ process.on("SIGTERM", () => {
   server.close(() => void close().finally(() => process.exit()));
   server.closeIdleConnections();
 });
+
+/** Open files and sockets; 0 on a system without `/proc`. */
+function countDescriptors(): number {
+  try {
+    return readdirSync("/proc/self/fd").length;
+  } catch {
+    return 0;
+  }
+}
 
 /** Each loads its own code only, as a real seller would. */
 async function createGate(): Promise<{

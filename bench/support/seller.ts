@@ -6,6 +6,10 @@ import type { SellerOptions } from "./seller-process.ts";
 export interface Usage {
   /** Peak of the resident memory, in bytes. */
   memory: number;
+  /** The resident memory of the moment, in bytes. */
+  memoryNow: number;
+  /** Open files and sockets. */
+  descriptors: number;
   /** Processor time, user and system. */
   processorSeconds: number;
 }

@@ -34,37 +34,38 @@ export async function fundPayers(devnet: Devnet): Promise<void> {
 
 /** Signs this many payments beforehand, spread over the devnet's paying accounts. */
 export async function signPayments(devnet: Devnet, count: number): Promise<PaymentPayloadV2[]> {
-  const requirements = requirementsOf(devnet);
-  const payers = devnet.accounts.others;
-  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 3600);
   const payments: PaymentPayloadV2[] = [];
-  for (let index = 0; index < count; index += 1) {
-    const payer = payers[index % payers.length];
-    if (payer === undefined) throw new Error("The devnet has no accounts that pay.");
-    const authorization = {
-      from: payer.address,
-      to: devnet.accounts.seller.address,
-      value: price,
-      validAfter: 0n,
-      validBefore,
-      nonce: toHex(randomBytes(32)),
-    };
-    const signature = await payer.signTypedData(
-      transferTypedData({
-        authorization,
-        network: devnet.network,
-        asset: devnet.token,
-        domain: { name: "USDT0", version: "1" },
-      }),
-    );
-    payments.push({
-      x402Version: 2,
-      accepted: requirements,
-      payload: {
-        signature,
-        authorization: formatAuthorization(parseAuthorization(formatAuthorization(authorization))),
-      },
-    });
-  }
+  for (let index = 0; index < count; index += 1) payments.push(await signPayment(devnet, index));
   return payments;
+}
+
+/** Signs a payment of one of the devnet's paying accounts: they take turns by `index`. */
+export async function signPayment(devnet: Devnet, index: number): Promise<PaymentPayloadV2> {
+  const payers = devnet.accounts.others;
+  const payer = payers[index % payers.length];
+  if (payer === undefined) throw new Error("The devnet has no accounts that pay.");
+  const authorization = {
+    from: payer.address,
+    to: devnet.accounts.seller.address,
+    value: price,
+    validAfter: 0n,
+    validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600),
+    nonce: toHex(randomBytes(32)),
+  };
+  const signature = await payer.signTypedData(
+    transferTypedData({
+      authorization,
+      network: devnet.network,
+      asset: devnet.token,
+      domain: { name: "USDT0", version: "1" },
+    }),
+  );
+  return {
+    x402Version: 2,
+    accepted: requirementsOf(devnet),
+    payload: {
+      signature,
+      authorization: formatAuthorization(parseAuthorization(formatAuthorization(authorization))),
+    },
+  };
 }

@@ -1,0 +1,257 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { Agent } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Devnet, devSeedPhrase, startDevnet, startPostgres } from "@coinslot/devnet";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
+import { eip3009Abi, encodePaymentPayload } from "@coinslot/protocol";
+import { startCountingProxy } from "../../support/counting-proxy.ts";
+import type { Figure } from "../../support/figure.ts";
+import { getPaid } from "../../support/get-paid.ts";
+import { percentile, timeConcurrently } from "../../support/measure.ts";
+import { type SellerProcess, startSellerProcess } from "../../support/seller.ts";
+import {
+  fundPayers,
+  requirementsOf,
+  signPayment,
+  signPayments,
+} from "../../support/signed-payments.ts";
+
+const sellerCount = 3;
+const minutes = Number(process.env.BENCH_SOAK_MINUTES ?? 3);
+/** A seller is replaced this often, and the usage of all is read. */
+const replaceMs = Math.min(120_000, (minutes * 60_000) / 9);
+const sampleMs = Math.min(30_000, (minutes * 60_000) / 16);
+/** Payments for the measurement of the capacity. */
+const capacityPayments = 3_072;
+/** A buyer brings one payment again for so long. */
+const patienceMs = 60_000;
+const logRange = 1_000n;
+
+/** Usage of all sellers together, over one interval. */
+interface Sample {
+  memory: number;
+  descriptors: number;
+  statements: number;
+}
+
+/**
+ * Three sellers on one PostgreSQL, at half of what they can sell, one of them replaced every two
+ * minutes. `BENCH_SOAK_MINUTES=30` is the long run.
+ */
+export async function soak(): Promise<Figure[]> {
+  const devnet = await startDevnet({ accountCount: 44, blockTimeSeconds: 1 });
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
+  const postgres = await startPostgres();
+  const started: SellerProcess[] = [];
+  try {
+    await fundPayers(devnet);
+    const source = new URL("../../support/seller-process.ts", import.meta.url);
+    const program = await bundleProgram(source, folder, { minifies: true });
+    const database = await postgres.createDatabase();
+    const proxy = await startCountingProxy(database.url);
+    const startSeller = async () => {
+      const seller = await startSellerProcess(program, {
+        kind: "ours",
+        rpcUrl: devnet.rpcUrl,
+        chainId: devnet.chainId,
+        relayer: { seedPhrase: devSeedPhrase, accountIndex: 1, addressCount: sellerCount },
+        ledger: proxy.url,
+        requirements: requirementsOf(devnet),
+      });
+      started.push(seller);
+      return seller;
+    };
+    const sellers: SellerProcess[] = [];
+    for (let index = 0; index < sellerCount; index += 1) sellers.push(await startSeller());
+    const perSecond = (await measureCapacity(devnet, sellers)) / 2;
+    const load = startBuyers({ devnet, sellers, perSecond });
+    const samples: Sample[] = [];
+    const endAt = performance.now() + minutes * 60_000;
+    let replaceAt = performance.now() + replaceMs;
+    let before = { statements: proxy.statements(), bought: 0 };
+    while (performance.now() < endAt) {
+      await sleep(sampleMs);
+      const now = { statements: proxy.statements(), bought: load.bought() };
+      const usages = await Promise.all(sellers.map((seller) => seller.usage()));
+      const sample = {
+        memory: sum(usages.map(({ memoryNow }) => memoryNow)),
+        descriptors: sum(usages.map(({ descriptors }) => descriptors)),
+        statements: (now.statements - before.statements) / (now.bought - before.bought),
+      };
+      samples.push(sample);
+      before = now;
+      console.error(describe(sample, now.bought));
+      if (performance.now() < replaceAt) continue;
+      replaceAt += replaceMs;
+      // A load balancer takes a seller out before it stops.
+      const [oldest] = sellers.splice(0, 1);
+      await oldest?.retire();
+      sellers.push(await startSeller());
+    }
+    const purchases = await load.stop();
+    const used = await usedNonces(devnet);
+    await proxy.close();
+    return [
+      {
+        scenario: `soak of ${minutes} minutes: purchases`,
+        ours: {
+          value: purchases.length,
+          unit: "",
+          note: `${perSecond.toFixed(0)} /s, p99 ${percentile(load.times, 0.99).toFixed(0)} ms`,
+        },
+      },
+      {
+        scenario: "soak: purchases that were paid and not had, or had and not paid",
+        ours: {
+          value: purchases.filter(({ nonce, isHad }) => used.has(nonce) !== isHad).length,
+          unit: "",
+        },
+        goal: { of: "ours", atMost: 0 },
+      },
+      {
+        scenario: "soak: payments that were brought more than once",
+        ours: { value: purchases.filter(({ attempts }) => attempts > 1).length, unit: "" },
+      },
+      flatness("memory of all sellers", samples, "memory", { unit: "MB", divisor: 1e6 }),
+      flatness("descriptors of all sellers", samples, "descriptors", { unit: "files" }),
+      flatness("statements for a payment", samples, "statements", { unit: "statements" }),
+    ];
+  } finally {
+    await Promise.all(started.map((seller) => seller.stop()));
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+    await devnet.stop();
+  }
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+function describe({ memory, descriptors, statements }: Sample, bought: number): string {
+  return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each`;
+}
+
+/** The last quarter of a run beside its second: the first one warms up. */
+function flatness(
+  name: string,
+  samples: readonly Sample[],
+  member: keyof Sample,
+  { unit, divisor = 1 }: { unit: string; divisor?: number },
+): Figure {
+  const quarter = Math.floor(samples.length / 4);
+  const mean = (part: readonly Sample[]) => sum(part.map((each) => each[member])) / part.length;
+  const early = mean(samples.slice(quarter, 2 * quarter));
+  const late = mean(samples.slice(-quarter));
+  return {
+    scenario: `soak: ${name}, last quarter`,
+    ours: { value: late / divisor, unit },
+    ratio: { value: late / early, to: "the second quarter" },
+    goal: { of: "ratio", atMost: 1.1 },
+  };
+}
+
+/** Purchases a second, 128 at once. */
+async function measureCapacity(devnet: Devnet, sellers: readonly SellerProcess[]): Promise<number> {
+  const agent = new Agent({ keepAlive: true, timeout: 2_000 });
+  const headers = (await signPayments(devnet, capacityPayments)).map(encodePaymentPayload);
+  let turn = 0;
+  const buy = async (header: string) => {
+    const { port } = sellers[turn++ % sellers.length] ?? {};
+    if (port === undefined) throw new Error("There is no seller.");
+    await getPaid({ port, agent, header });
+  };
+  await timeConcurrently(headers.splice(0, capacityPayments / 3), 128, buy);
+  const count = headers.length;
+  const seconds = await timeConcurrently(headers, 128, buy);
+  agent.destroy();
+  return count / seconds;
+}
+
+interface Purchase {
+  nonce: string;
+  isHad: boolean;
+  attempts: number;
+}
+
+/** Buyers that come at a steady rate, each with one payment. */
+function startBuyers(options: {
+  devnet: Devnet;
+  sellers: readonly SellerProcess[];
+  perSecond: number;
+}) {
+  const { devnet, sellers, perSecond } = options;
+  const agent = new Agent({ keepAlive: true, timeout: 2_000 });
+  const times: number[] = [];
+  const purchases: Purchase[] = [];
+  const buying = new Set<Promise<void>>();
+  const ending = new AbortController();
+  const startedAt = performance.now();
+  let bought = 0;
+
+  async function buy(index: number): Promise<void> {
+    const payment = await signPayment(devnet, index);
+    const header = encodePaymentPayload(payment);
+    const { authorization } = payment.payload;
+    if (typeof authorization !== "object" || authorization === null) throw new Error("No payment");
+    const nonce = String(Reflect.get(authorization, "nonce"));
+    const purchase: Purchase = { nonce, isHad: false, attempts: 0 };
+    purchases.push(purchase);
+    const beganAt = performance.now();
+    while (!purchase.isHad && performance.now() < beganAt + patienceMs) {
+      const { port } = sellers[(index + purchase.attempts) % sellers.length] ?? {};
+      purchase.attempts += 1;
+      try {
+        if (port === undefined) throw new Error("There is no seller.");
+        await getPaid({ port, agent, header });
+        purchase.isHad = true;
+        bought += 1;
+      } catch (error) {
+        console.error(error);
+        await sleep(1_000);
+      }
+    }
+    times.push(performance.now() - beganAt);
+  }
+
+  async function comeInTurn(): Promise<void> {
+    for (let index = 0; !ending.signal.aborted; index += 1) {
+      const dueAt = startedAt + (index * 1_000) / perSecond;
+      await sleep(Math.max(0, dueAt - performance.now()));
+      const job = buy(index).finally(() => buying.delete(job));
+      buying.add(job);
+    }
+  }
+
+  const coming = comeInTurn();
+  return {
+    times,
+    bought: () => bought,
+    async stop(): Promise<Purchase[]> {
+      ending.abort();
+      await coming;
+      await Promise.all(buying);
+      agent.destroy();
+      return purchases;
+    },
+  };
+}
+
+/** The chain's word: the nonces of all payments that it has executed. */
+async function usedNonces({ client, token }: Devnet): Promise<Set<string>> {
+  const used = new Set<string>();
+  const head = await client.getBlockNumber({ cacheTime: 0 });
+  for (let from = 0n; from <= head; from += logRange) {
+    const toBlock = from + logRange - 1n < head ? from + logRange - 1n : head;
+    const logs = await client.getContractEvents({
+      address: token,
+      abi: eip3009Abi,
+      eventName: "AuthorizationUsed",
+      fromBlock: from,
+      toBlock,
+      strict: true,
+    });
+    for (const { args } of logs) used.add(args.nonce);
+  }
+  return used;
+}
