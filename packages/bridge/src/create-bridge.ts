@@ -34,7 +34,7 @@ export interface Bridge {
   supportedTokens(): Promise<SupportedToken[]>;
   /** Metadata of a token of the source chain, whether it can be sent or not. */
   readToken(address: string): Promise<TokenFacts>;
-  /** An account's balance on a target chain; `undefined` where it cannot be asked. */
+  /** An account's balance on a target chain; `undefined` where no node answers. */
   readTargetBalance(request: TargetBalanceRequest): Promise<bigint | undefined>;
   /** Ends the connections to chains. Pending calls fail. */
   close(): void;

@@ -11,7 +11,7 @@ import { readToken } from "./read-token.ts";
  * least, and one answer. One node alone is never believed: with other decimals, a high price looks
  * low.
  *
- * @throws UsageError when one node alone knows it; Error when a node cannot be asked, or
+ * @throws UsageError when one node alone knows it; Error when a node does not answer, or
  * contradicts another
  */
 export async function agreeOnToken(

@@ -11,7 +11,7 @@ import {
  * A token contract's own metadata: its decimals, and the EIP-712 domain of its payments' signatures
  * (EIP-5267, else `name()` and `version()`).
  *
- * @throws when it cannot be asked, and when its answers do not fit its own separator: signatures
+ * @throws when no node answers, and when its answers do not fit its own separator: signatures
  * are checked against that
  */
 export async function readToken(client: PublicClient, address: Address): Promise<Asset> {

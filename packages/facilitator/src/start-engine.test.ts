@@ -45,13 +45,13 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
   return { create, start, open };
 }
 
-const rubbish = { result: "rubbish" };
+const malformed = { result: "no block" };
 const fault = { error: { code: -32603, message: "internal error" } };
 
 describe("a start with a temporarily failing node", () => {
   it.each([
     ["breaks the connection", undefined],
-    ["returns malformed data", rubbish],
+    ["returns malformed data", malformed],
     ["returns an error", fault],
   ])("succeeds, although the node %s at its first request", async (_, bad) => {
     const asked = new Set<string>();

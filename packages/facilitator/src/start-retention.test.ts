@@ -15,7 +15,7 @@ const day = 86_400_000;
 describe.each(engines)("retention on %s", (engine) => {
   const { join, read, wait } = ledgerForEachTest(engine);
 
-  /** A payment that came to nothing. */
+  /** A payment that was given up. */
   async function giveUp(ledger: LedgerContext): Promise<void> {
     const wanted = wish({ validBefore: 1n });
     const reserved = await reservePayment(ledger, wanted);

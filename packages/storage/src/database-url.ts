@@ -36,7 +36,7 @@ export function parseDatabaseUrl(url: string): DatabaseLocation {
   return { engine: "postgres", connectionString: url, label };
 }
 
-/** Whether a database is in the memory of this process, where one connection alone sees it. */
+/** True if a database is in the memory of this process, where one connection alone sees it. */
 export function isInMemory(url: string): boolean {
   const location = parseDatabaseUrl(url);
   return location.engine === "sqlite" && location.path === memoryPath;

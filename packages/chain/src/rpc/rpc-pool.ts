@@ -107,7 +107,7 @@ export interface RpcPool extends RpcRequester {
    * A notification is a hint to read the chain.
    */
   onNewHead(listener: () => void): () => void;
-  /** Whether a URL is a WebSocket's. */
+  /** True if a URL is a WebSocket's. */
   readonly announcesHeads: boolean;
   /** Asks every endpoint for its head, and moves lagging ones to the end of the order. */
   compareHeads(): Promise<void>;

@@ -13,7 +13,7 @@ export interface SpendableToken extends Asset {
  * The tokens that may be spent: the known stablecoin of each network, and those that the
  * environment names. `agreeOnToken` decides on the source of their decimals.
  *
- * @throws UsageError when only one node knows a token; Error when a chain cannot be asked about one
+ * @throws UsageError when only one node knows a token; Error when no node answers about one
  */
 export async function readSpendableTokens(
   networks: readonly ConfiguredNetwork[],

@@ -24,7 +24,7 @@ const nativeDecimals = 18;
 /**
  * All holders' balances on a network: native coin first, then its tokens.
  *
- * @throws when the chain cannot be asked
+ * @throws when the chain is unreachable
  */
 export async function readBalances(options: {
   network: ConfiguredNetwork;

@@ -50,7 +50,7 @@ async function buy(shop: Listening, path = "/paid", headers: Record<string, stri
 describe("a facilitator in this process", () => {
   it.each([
     ["cannot be reached", new FacilitatorError("down", { kind: "unavailable" }), 503],
-    ["returns malformed data", new FacilitatorError("rubbish", { kind: "bad_response" }), 502],
+    ["returns malformed data", new FacilitatorError("no JSON", { kind: "bad_response" }), 502],
     ["has a bug at http://rpc.example/key", new TypeError("at http://rpc.example/key"), 503],
   ])(
     "leads to 5xx when it %s during verification, and no handler runs",
@@ -293,7 +293,7 @@ describe("a remote facilitator", () => {
     return { ...shop, runs: () => runs, paper };
   }
 
-  const rubbish: [string, Answer][] = [
+  const malformed: [string, Answer][] = [
     ["HTML", (response) => response.send("<html>")],
     ["nothing", (response) => response.end()],
     ["JSON of another form", (response) => response.json({ ok: true })],
@@ -314,7 +314,7 @@ describe("a remote facilitator", () => {
   ];
 
   it.each([
-    ...rubbish.map(([what, answer]) => [what, answer, 502] as const),
+    ...malformed.map(([what, answer]) => [what, answer, 502] as const),
     ...unreachable.map(([what, answer]) => [what, answer, 503] as const),
   ])(
     "is never read as valid when it answers a verification with %s",
@@ -326,7 +326,7 @@ describe("a remote facilitator", () => {
     },
   );
 
-  it.each([...rubbish, ...unreachable])(
+  it.each([...malformed, ...unreachable])(
     "leaves the outcome unknown, and the content unsent, when it answers a settlement with %s",
     async (_what, answer) => {
       let isBroken = true;

@@ -322,7 +322,7 @@ describe("a remote facilitator", () => {
       };
       await expect(buy(() => isGone)).rejects.toBeInstanceOf(CallerGoneError);
     }
-    await expect(buy(() => false)).rejects.toThrow(/came to nothing/);
+    await expect(buy(() => false)).rejects.toThrow(/ran no handler/);
     expect(paper.verifications).toBe(300);
   });
 

@@ -33,7 +33,7 @@ export interface VerificationBudget {
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
    */
   admit(payment: Pick<Payment, "id">, asking: Asking): Promise<RecordVerdict>;
-  /** Decides a payment that was found good: its handler begins, or its request comes to nothing. */
+  /** Decides a payment that was found good: its handler begins, or its request ends without one. */
   decide(id: AuthorizationId, use: { isUnused: boolean }): void;
   /** Forgets a payment whose handler has run. */
   forget(id: AuthorizationId): void;
@@ -255,7 +255,7 @@ function pairOf(id: Payment["id"], signed: Signed): string {
 }
 
 function tooManyFruitless(waitMs: number): FacilitatorError {
-  return new FacilitatorError("Too many payments of this caller came to nothing; try again later", {
+  return new FacilitatorError("Too many payments of this caller ran no handler; try again later", {
     kind: "unavailable",
     retryAfterSeconds: Math.ceil(waitMs / 1000),
   });

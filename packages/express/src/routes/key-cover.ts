@@ -17,7 +17,7 @@ interface Entry {
   key: string;
   order: number;
   verb: string;
-  /** Whether a path without parameters fits. */
+  /** True if a path without parameters fits. */
   fits: (path: string) => boolean;
 }
 

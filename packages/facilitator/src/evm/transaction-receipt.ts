@@ -25,7 +25,7 @@ export interface TransactionReceipt {
 const hex = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]).transform(toLowerHex);
 const quantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
 
-/** Reads a `transactionIndex`. Nothing but blame rests on it: rubbish is as good as none. */
+/** Reads a `transactionIndex`. Blame alone rests on it, so a malformed one counts as missing. */
 export const placeInBlock = quantity.transform(Number).optional().catch(undefined);
 
 const receiptSchema = z.object({
@@ -60,7 +60,7 @@ function parseReceipt(result: unknown): TransactionReceipt | undefined {
 
 /**
  * The receipt in one of many answers to `receiptCall`; `undefined` while no block holds the
- * transaction. `fault`: a node returns an error, rubbish, or the receipt of another transaction.
+ * transaction. `fault`: a node returns an error, a malformed receipt, or one of another transaction.
  * Then nothing is known of this transaction, and the answers about others still count.
  */
 export function readReceipt(

@@ -13,7 +13,7 @@ const quantitySchema = z
 /**
  * Checks whether relayers can pay for gas. One that can is enough. The others become warnings.
  *
- * @throws RpcError or FacilitatorError when the chain cannot be asked.
+ * @throws RpcError or FacilitatorError when the chain is unreachable.
  */
 export async function checkRelayers(
   configuration: NetworkConfiguration,

@@ -10,7 +10,7 @@ import type { Findings } from "./findings.ts";
  * network's usual token is checked too. Where it was not asked for by name, a fault of it is only a
  * warning.
  *
- * @throws FacilitatorError when the chain cannot be asked.
+ * @throws FacilitatorError when the chain is unreachable.
  */
 export async function checkTokens(
   configuration: Pick<NetworkConfiguration, "network" | "assets" | "domains">,

@@ -87,7 +87,7 @@ export interface OperationKind {
    * Executions and cancellations by any sender in some blocks. A claim without either is missing.
    * The search for each token begins at the lowest `fromBlock` of its own claims.
    *
-   * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
+   * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
    */
   findExecutions<Item extends Claim>(options: {
     rpc: RpcRequester;
@@ -153,7 +153,7 @@ export interface Scheme extends OperationKind {
   /**
    * Explains a trial that failed.
    *
-   * @throws FacilitatorError when the chain cannot be asked.
+   * @throws FacilitatorError when the chain is unreachable.
    */
   diagnose(
     payment: Payment,

@@ -49,7 +49,7 @@ const idsPerMessage = 150;
 
 /** A caller that waits for the outcome of a payment. */
 interface Waiter {
-  /** Of its reservation. A payment that came to nothing may be reserved again for another. */
+  /** Of its reservation. A payment that failed or was released may be reserved again for another. */
   token: string | undefined;
   end(payment: ConcludedPayment | undefined): void;
 }

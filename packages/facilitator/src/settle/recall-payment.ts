@@ -42,7 +42,7 @@ export async function recallPayment(
     keyHash,
   });
   if (taken.outcome === "reserved") {
-    // It has come to nothing since it was looked up. While held, it could be neither settled nor
+    // It has failed or been released since the look-up. While held, it could be neither settled nor
     // watched.
     const { token } = taken;
     await releasePayment(ledger, { token, payer: payment.id.payer, countsAgainstPayer: false });

@@ -70,7 +70,7 @@ export async function settlePayment(
   return response;
 }
 
-/** Whether the payment was given to the queue before, and has not come to nothing. */
+/** Resolves to whether the payment is in the queue or a transaction, or confirmed. */
 export async function isSettlementBegun(
   { context }: SettlingContext,
   payload: AnyPaymentPayload,
@@ -90,7 +90,7 @@ async function settleReserved(
     payment: Payment;
     reservation: Reservation;
     answer: SealedAnswer | undefined;
-    /** Whether the handler has run before the money moves. */
+    /** True if the handler has run before the money moves. */
     hasRun: boolean;
   },
 ): Promise<SettleResponse> {
@@ -218,7 +218,7 @@ function queuedPayment(
   };
 }
 
-/** Whether it is being settled, or is settled: otherwise the same payment may be tried again. */
+/** True if it is being settled, or is settled: otherwise the same payment may be tried again. */
 function isBeingSettled({ state }: LedgerPayment): boolean {
   return state === "queued" || state === "submitted" || state === "confirmed";
 }

@@ -398,9 +398,9 @@ describe("a node in a simulation", () => {
     await expect(attempt).rejects.toBeInstanceOf(FacilitatorError);
     dead.close();
 
-    const rubbish = createInterferingPool(chain.devnet, () => "0x1234");
+    const malformed = createInterferingPool(chain.devnet, () => "0x1234");
     await expect(
-      createSimulator({ rpc: rubbish.pool, now: Date.now }).simulate(one),
+      createSimulator({ rpc: malformed.pool, now: Date.now }).simulate(one),
     ).rejects.toMatchObject({ kind: "bad_response" });
   });
 });

@@ -50,7 +50,7 @@ export interface Simulator {
    * moment.
    *
    * @throws CallerGoneError when the caller has left before an RPC request carries the transfer.
-   * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
+   * @throws FacilitatorError when the chain is unreachable, which proves nothing about the
    * transfer. Its `cause` is an `RpcResponseError` where a node was asked about this transfer
    * alone, and returned no result.
    */

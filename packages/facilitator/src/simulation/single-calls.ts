@@ -22,7 +22,7 @@ const balanceOfSelector = "0x70a08231";
  * where there can be none. All of it is read at one block. Where the node does not answer a
  * question about a transfer, that is the result for this transfer alone.
  *
- * @throws RpcError when there is no node to ask, FacilitatorError when it answers rubbish.
+ * @throws RpcError when there is no node to ask, FacilitatorError when it returns malformed data.
  */
 export async function simulateSingly(options: {
   rpc: RpcRequester;

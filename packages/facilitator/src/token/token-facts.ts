@@ -33,7 +33,7 @@ const noNonce = toHex(0, { size: 32 });
 /**
  * Reads a token contract's facts about itself, in one RPC request.
  *
- * @throws FacilitatorError when the chain cannot be asked.
+ * @throws FacilitatorError when the chain is unreachable.
  */
 export async function readTokenFacts(rpc: RpcRequester, asset: Address): Promise<TokenFacts> {
   const call = (data: Hex): RpcCall => ({

@@ -8,7 +8,7 @@ import type { Verdict } from "./verdict.ts";
 /**
  * Turns a chain's reading into a verdict on a payment.
  *
- * @throws FacilitatorError when a failure cannot be explained because the chain cannot be asked.
+ * @throws FacilitatorError when a failure cannot be explained because the chain is unreachable.
  */
 export async function judge(
   payment: Payment,

@@ -9,7 +9,7 @@ export interface SenderCodes {
   /**
    * Asks the chain. Callers in the same turn of the event loop share one request.
    *
-   * @throws FacilitatorError when the chain cannot be asked.
+   * @throws FacilitatorError when the chain is unreachable.
    */
   read(sender: Address): Promise<boolean>;
   /** Keeps the result of another reading. */

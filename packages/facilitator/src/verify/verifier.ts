@@ -32,7 +32,7 @@ export interface VerifierNetwork {
 }
 
 export interface VerifierOptions {
-  /** Whether payers may have code. Default `true`. */
+  /** True if payers may have code. Default `true`. */
   acceptsPayersWithCode?: boolean | undefined;
   networks: ReadonlyMap<Network, VerifierNetwork>;
   /** Unix milliseconds. */
@@ -58,7 +58,7 @@ export interface Verifier {
    * code, which only the chain can judge. No call to a node where that is known, or does not
    * matter.
    *
-   * @throws FacilitatorError when the chain cannot be asked, or `limitKey` has asked too often.
+   * @throws FacilitatorError when the chain is unreachable, or `limitKey` has asked too often.
    */
   screen(
     paymentPayload: unknown,
@@ -69,7 +69,7 @@ export interface Verifier {
    * All checks. Concurrent callers share one RPC request for each network.
    *
    * @throws CallerGoneError when `options.wait` says so before a node is asked.
-   * @throws FacilitatorError when the chain cannot be asked, or too many of the payer's payments
+   * @throws FacilitatorError when the chain is unreachable, or too many of the payer's payments
    * wait for it, which proves nothing about the payment.
    */
   verify(
@@ -135,7 +135,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const { payer, payment } = local;
     const codes = chains.get(payment.network)?.codes;
     if (codes?.recall(payer) !== false) {
-      // Whether there is code, and whether it accepts, are questions to a node.
+      // Only a node knows if there is code, and if it accepts.
       budget.charge(payment, limitKey);
       if (codes?.recall(payer) || (await codes?.read(payer))) return local;
     }

@@ -13,8 +13,8 @@ const maxPauseMs = 2_500;
 /** Doubt about final blocks: whether they still are part of the chain. */
 export interface Doubt {
   /**
-   * Every endpoint that can be asked has another block in place of a final one. `unasked`: an
-   * endpoint that cannot be asked. Waits before the next poll, unless a rewind is due.
+   * Every endpoint that answers has another block in place of a final one. `unasked`: an endpoint
+   * that does not answer. Waits before the next poll, unless a rewind is due.
    */
   raise(
     event: BeyondFinality,
@@ -22,7 +22,7 @@ export interface Doubt {
   ): Promise<void>;
   /** The indexed final block is part of the chain. */
   clear(): Promise<void>;
-  /** Whether the last poll cleared it. It did not before the first poll, nor on a stopped chain. */
+  /** True if the last poll cleared it. False before the first poll, and on a stopped chain. */
   isClear(): boolean;
 }
 

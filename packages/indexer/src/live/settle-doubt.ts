@@ -10,7 +10,7 @@ export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
 
 /**
  * Decides about a final block that is another one at every endpoint. It is doubted first, for an
- * endpoint may be on a fork for a while. It stays in doubt while an endpoint cannot be asked. A
+ * endpoint may be on a fork for a while. It stays in doubt while an endpoint does not answer. A
  * rewind is requested if it is the same later, and not too deep for a rewind without a command.
  * Otherwise the chain is stopped, and not served until it is the indexed one again, or a command
  * rewinds it.

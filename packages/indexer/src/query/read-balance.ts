@@ -61,8 +61,8 @@ export async function readBalance(
 }
 
 /**
- * Whether the index has another block in its place. No endpoint has it any more, and the pool would
- * ask all of them until its patience ends.
+ * Resolves to whether the index has another block in its place. No endpoint has it any more, and
+ * the pool would ask all of them until its deadline.
  */
 async function isReplaced(
   { kysely }: Pick<Database<IndexerSchema>, "kysely">,

@@ -27,7 +27,7 @@ interface Vote {
  * its own would otherwise verify that fork, as its readings agree with each other.
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
- * An endpoint that cannot be asked has no vote. A lone voter decides, and the vote is repeated
+ * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
  * until another one answers. One with its head below the block votes about the newest known block
  * that it reaches, and higher ones wait for it.
  */
@@ -77,7 +77,7 @@ export async function agreeOnBlock(
   };
 }
 
-/** Undefined: the endpoint cannot be asked. */
+/** Undefined: the endpoint does not answer. */
 async function vote(
   { chain: { chainId }, database: { kysely } }: Pick<ChainContext, "chain" | "database">,
   endpoint: RpcEndpointHandle,

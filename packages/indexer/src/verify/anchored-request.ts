@@ -93,7 +93,7 @@ interface NamedBlock {
  * returned. Throws where one names another block. Its header is ignored if it does not make its
  * hash, while this endpoint's does.
  *
- * Throws also while another endpoint cannot be asked. Silence is no consent, and an endpoint that
+ * Throws also while another endpoint does not answer. Silence is no consent, and an endpoint that
  * lies may come with an outage of the honest one. Only an endpoint on a fork has no say.
  */
 export async function confirmBlocks(

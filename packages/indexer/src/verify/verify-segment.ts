@@ -95,7 +95,7 @@ export async function verifySegment(
       if (judgement.kind === "give-up") throw error;
       cause = error;
       failures += 1;
-      // Endpoints that cannot be asked do not dispute anything.
+      // Endpoints that do not answer dispute nothing.
       if (judgement.kind === "wait" && failures >= attempts) throw error;
       // A smaller range is answered more easily, by fewer requests, for any reason of the failure.
       span = Math.max(1, Math.floor(width / 2));

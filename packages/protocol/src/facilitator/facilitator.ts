@@ -116,7 +116,7 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
    * payer's own key has signed, or the payment has begun. Otherwise only the payer's code can
    * decide.
    *
-   * @throws FacilitatorError where the chain cannot be asked, or the caller has asked too often.
+   * @throws FacilitatorError where the chain is unreachable, or the caller has asked too often.
    */
   verifyLocally(
     paymentPayload: AnyPaymentPayload,

@@ -158,9 +158,9 @@ export interface Reservations {
     options?: { hasRun?: boolean },
   ): Promise<void>;
   /**
-   * Whether the reservation is still its caller's. Another process may have taken it from one that
-   * was frozen, and delivered the answer. Called before an answer goes out that is delivered once.
-   * Without it, a reservation is its caller's until it ends.
+   * Resolves to whether the reservation is still its caller's. Another process may have taken it
+   * from one that was frozen, and delivered the answer. Called before an answer goes out that is
+   * delivered once. Without it, a reservation is its caller's until it ends.
    */
   isHeld?(reservation: Reservation): Promise<boolean>;
   /** Records that the answer has gone out: the authorization is used up. */

@@ -9,7 +9,7 @@ export interface ReaderThreadOptions {
   label: string;
   /** Settings of its connection. */
   pragmas: string;
-  /** Whether the library is Node's own. */
+  /** True if the library is Node's own. */
   isBuiltIn: boolean;
 }
 

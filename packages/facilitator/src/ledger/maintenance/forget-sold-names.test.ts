@@ -24,7 +24,7 @@ describe.each(engines)("forgetting the names of sold items, on %s", (engine) => 
     );
   const all = (...resources: string[]) => [order.payTo, route, ...resources].sort();
 
-  /** A payment that came to nothing, and is forgotten a day later. */
+  /** A payment that was given up, and is forgotten a day later. */
   async function sell(ledger: LedgerContext, resource: string): Promise<void> {
     const wanted = wish({ sold: sold(resource), validBefore: 1n });
     const reserved = await reservePayment(ledger, wanted);

@@ -37,8 +37,8 @@ export interface CodeAdmission {
  * none.
  *
  * A payer has one place, and one more for each payment that was confirmed. An open payment takes a
- * place. So does one that came to nothing without a transaction, until a minute after its
- * reservation. So places cannot be held by giving up.
+ * place. So does one that ended without a transaction, until a minute after its reservation. So
+ * places cannot be held by giving up.
  *
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
  * network's budget, the rest from one four times as large. Spent is all gas of open payments, and

@@ -24,7 +24,7 @@ export interface CodeBudget {
   vouched: SpentGas;
   /** Gas at risk of each open payment, by identity. */
   open: Map<string, { gas: bigint; isVouched: boolean }>;
-  /** The payments that came to nothing, by identity, while they count. */
+  /** Ended payments that still count, by identity. */
   ended: Map<string, { why: "no_gas_left" | "given_up"; forMs: number }>;
   /** Those of them that no transaction carried, by payer: each keeps a place of its payer. */
   givenUpForMs: Map<Address, number[]>;
@@ -126,8 +126,8 @@ export async function billBurntGas(options: {
 }
 
 /**
- * Whether a transaction of ours tried a confirmed payment for nothing: another sender's executed
- * it. Brought again, a payment keeps the share of an earlier try, whose gas has been given back.
+ * True if a transaction of ours tried a confirmed payment in vain: another sender's executed it.
+ * Brought again, a payment keeps the share of an earlier try, whose gas has been given back.
  */
 function wasTriedInVain(row: {
   gas_share: number | null;

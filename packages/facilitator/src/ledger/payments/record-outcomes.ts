@@ -175,7 +175,7 @@ async function record(
 }
 
 /**
- * Whether a confirmed payment counts for its payer's record: our transaction executed it, or none
+ * True if a confirmed payment counts for its payer's record: our transaction executed it, or none
  * of ours ever tried it.
  */
 function isRecord(

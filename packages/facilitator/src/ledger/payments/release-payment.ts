@@ -10,7 +10,7 @@ export interface ReleaseRequest {
   payer: Address;
   /**
    * True if it counts against the payer: the seller has worked for nothing. `if_failed`: only where
-   * the payment came to nothing on the chain, its balance gone or its authorization cancelled.
+   * the payment failed on the chain, its balance gone or its authorization cancelled.
    */
   countsAgainstPayer: boolean | "if_failed";
   /** True if the handler has run under this reservation: counted once. Default false. */

@@ -144,7 +144,7 @@ export async function finaliseBlocks(
 }
 
 /**
- * Whether a row is in one of these blocks. The indexes have their numbers; without them, every row
+ * True if a row is in one of these blocks. The indexes have their numbers; without them, every row
  * that is not final would be read.
  */
 function isIn(blocks: readonly KnownBlock[]) {

@@ -16,7 +16,7 @@ interface ExactDiagnosisTools extends DiagnosisTools {
  * Finds the reason why a transfer that was tried failed. The order of the checks is that of
  * usefulness: the token, the payment, and only then the payer's holdings.
  *
- * @throws FacilitatorError when the chain cannot be asked.
+ * @throws FacilitatorError when the chain is unreachable.
  */
 export async function diagnose(
   payment: Payment,

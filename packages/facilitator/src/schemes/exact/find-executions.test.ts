@@ -59,7 +59,7 @@ async function outcomesOf(claims: readonly Claim[]) {
 describe("a search for executions", () => {
   it.each([
     ["an error", { error: { code: -32603, message: "internal error" } }],
-    ["rubbish", { result: { status: "maybe" } }],
+    ["malformed data", { result: { status: "maybe" } }],
     ["the receipt of another transaction", undefined],
   ])(
     "leaves a payment undecided alone for whose receipt the node returns %s",

@@ -41,7 +41,7 @@ const blocksPerQuestion = 1_000n;
  * A log or a receipt that cannot be read leaves its payments `unknown`, and those alone. So do the
  * logs of one token among several.
  *
- * @throws RpcError when the logs of no token can be asked for, ZodError when all are rubbish.
+ * @throws RpcError when no token's logs can be read, ZodError when all are malformed.
  */
 export async function findExecutions<Item extends Claim>(options: {
   rpc: RpcRequester;
@@ -74,7 +74,7 @@ export async function findExecutions<Item extends Claim>(options: {
   return new Map(found.flat());
 }
 
-/** Returns whether a node has returned an error, rubbish or nothing. */
+/** Returns whether a node has returned an error, malformed data or nothing. */
 function isNodesFault(error: unknown): boolean {
   if (error instanceof RpcClosedError) return false;
   return error instanceof RpcError || error instanceof z.ZodError;

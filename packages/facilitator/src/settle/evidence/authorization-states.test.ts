@@ -8,12 +8,12 @@ it("a malformed answer of one token leaves its own authorization unknown, and th
   const devnet = await startDevnet();
   const rpc = createRpcPool({ chainId: devnet.chainId, rpcUrls: [devnet.rpcUrl] });
   try {
-    const rubbish = "0x00000000000000000000000000000000000a55e7";
+    const stranger = "0x00000000000000000000000000000000000a55e7";
     const empty = "0x00000000000000000000000000000000000a55e8";
     // Returns 32 bytes of 0xff.
-    await devnet.client.setCode({ address: rubbish, bytecode: "0x5f195f5260205ff3" });
+    await devnet.client.setCode({ address: stranger, bytecode: "0x5f195f5260205ff3" });
     const { buyer } = devnet.accounts;
-    const assets: Address[] = [rubbish, empty, devnet.token];
+    const assets: Address[] = [stranger, empty, devnet.token];
     const payments = assets.map((asset) => ({
       kind: "eip3009" as const,
       authorization: {

@@ -8,7 +8,7 @@ export interface DebitedPayments {
    * Those of one payer's payments that were executed or cancelled by the end of a block, by their
    * ids.
    *
-   * @throws RpcError when the chain cannot be asked.
+   * @throws RpcError when the chain is unreachable.
    */
   find(options: {
     payments: readonly LedgerPayment[];

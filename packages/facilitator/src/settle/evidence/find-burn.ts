@@ -81,8 +81,8 @@ function placeOf(use: Execution, receipt: TransactionReceipt): "before" | "behin
 }
 
 /**
- * Whether the authorization was unused, and its payer had the money: at the end of the receipt's
- * block, or, where it was used behind the receipt's transaction, at the beginning.
+ * Resolves to whether the authorization was unused, and its payer had the money. That is at the end
+ * of the receipt's block, or, where it was used behind the receipt's transaction, at the beginning.
  */
 async function couldHavePaid(
   options: {

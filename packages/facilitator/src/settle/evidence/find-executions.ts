@@ -28,7 +28,7 @@ interface Search {
  * found, is searched `finalAfter` blocks further back. A token's search begins at its lowest block.
  * Where no block has it, a machine that lags may have answered: its logs are awaited.
  *
- * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
+ * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
  */
 export async function findExecutions(search: Search): Promise<Map<OrderedPayment, Execution>> {
   const { payments, fromBlock = startOf } = search;

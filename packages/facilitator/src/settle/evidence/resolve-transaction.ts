@@ -26,7 +26,7 @@ export interface Resolution {
   /** Payments without an outcome: not deep enough yet, or the chain must be asked again. */
   left: OrderedPayment[];
   /**
-   * The transaction carried a batch that came to nothing as a whole, or a call found no gas left.
+   * True if the transaction's batch moved nothing as a whole, or a call found no gas left.
    */
   isSpoilt: boolean;
 }
@@ -35,8 +35,8 @@ export interface Resolution {
  * Reads the outcomes of a transaction's payments from a receipt, as far as they are deep enough.
  *
  * A transaction that reverted as a whole, or that only used its nonce up, tried no payment. Its
- * payments are queued again, in smaller batches, until that has come to nothing too often. So are
- * those that found no gas left. A payment that was tried and is not in the logs may have been
+ * payments are queued again, in smaller batches, up to a number of attempts. So are those that
+ * found no gas left. A payment that was tried and is not in the logs may have been
  * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {

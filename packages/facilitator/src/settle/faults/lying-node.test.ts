@@ -10,7 +10,7 @@ import {
 
 /** The outcome of one broadcast. */
 interface Lie {
-  /** Whether the node gets the transaction. */
+  /** True if the node gets the transaction. */
   isForwarded: boolean;
   /** The error that is returned; without one the connection breaks. */
   says?: string;
@@ -181,19 +181,19 @@ it("a node that misreports one receipt delays its transaction alone", async () =
   settling = here;
   let first: unknown;
   let isMended = false;
-  let rubbish = 0;
+  let malformed = 0;
   proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
     if (method === "eth_sendRawTransaction" && first === undefined && isHex(hash)) {
       first = keccak256(hash);
     }
     if (method !== "eth_getTransactionReceipt" || hash !== first || isMended) return ask();
-    rubbish += 1;
+    malformed += 1;
     return { result: { status: "maybe" } };
   });
   const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
   const facilitator = await here.start({ network, maxPaymentsPerTransaction: 1 });
   const delayed = settle(facilitator, await here.pay());
-  await vi.waitFor(() => expect(rubbish).toBeGreaterThan(0), 5_000);
+  await vi.waitFor(() => expect(malformed).toBeGreaterThan(0), 5_000);
   expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
   isMended = true;
   expect(await delayed).toMatchObject({ success: true, transaction: first });

@@ -18,9 +18,9 @@ export interface RelayerSharingOptions {
 
 /** Shares a network's relayers with the other processes of the ledger. */
 export interface RelayerSharing {
-  /** Whether a process lives, and hands over what it cannot settle. As of the last round. */
+  /** True if a process lives, and hands over what it cannot settle. As of the last round. */
   isSettler(processId: string): boolean;
-  /** Whether a process holds a relayer. As of the last round. */
+  /** True if a process holds a relayer. As of the last round. */
   hasRelayer(processId: string): boolean;
   /** The other processes that hold a relayer, as of the last round. */
   others(): { settlers: readonly string[]; hasOlder: boolean };

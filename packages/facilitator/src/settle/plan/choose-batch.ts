@@ -24,7 +24,7 @@ export interface ChosenBatch<Chosen extends Candidate> {
  * Takes the next transaction's payments from the front of the queue. The payment of a payer with
  * code goes alone.
  *
- * A payment whose transaction came to nothing goes into a smaller batch each time. So a payment
+ * A payment whose transaction moved nothing goes into a smaller batch each time. So a payment
  * that spoils its batch is alone in the end.
  */
 export function chooseBatch<Chosen extends Candidate>(

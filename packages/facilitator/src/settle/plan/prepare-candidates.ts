@@ -53,7 +53,7 @@ export async function prepareCandidates(options: {
   const facts = new Map<OrderedPayment, CallFacts>();
   const stale: OrderedPayment[] = [];
   for (const queued of queue) {
-    // A payment whose transaction came to nothing may have spoilt it, however lately it was tried.
+    // A payment whose transaction moved nothing may have spoilt it, however lately it was tried.
     const known = queued.payment.attempts === 0 ? readings.recall(claimOf(queued)) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);

@@ -1,4 +1,4 @@
-/** Batches of one network that came to nothing as a whole a moment ago. */
+/** Batches of one network that moved nothing as a whole, in the last minute. */
 export interface SpoiltBatches {
   /**
    * Called when a block holds one, and again with each poll while its payments wait for depth. It

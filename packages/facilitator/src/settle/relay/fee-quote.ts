@@ -34,7 +34,7 @@ export interface FeeQuoter {
    * The node's tip, asked for again where it is older; `undefined` on a chain where none is asked
    * for. A quote then needs no request.
    *
-   * @throws RpcError when the chain cannot be asked.
+   * @throws RpcError when the chain is unreachable.
    */
   refreshTip(maxAgeMs: number): Promise<bigint | undefined>;
   /** Takes over a tip that another process has read. */

@@ -18,7 +18,7 @@ export interface RelayerFundsOptions {
   onBalance?: ((relayer: Address, balance: bigint) => void) | undefined;
   /** Called with the balances that were read here, and not by another process. */
   onRead?: ((balances: readonly RelayerBalance[]) => void) | undefined;
-  /** Whether this process reads the balances for all that share the ledger. */
+  /** True if this process reads the balances for all that share the ledger. */
   isReader: () => boolean;
   /** Interval between two reads while there is gas money. */
   readMs: number;

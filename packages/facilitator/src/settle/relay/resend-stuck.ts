@@ -52,7 +52,7 @@ export async function resendStuck(
   }
 }
 
-/** Whether no block to come can execute any of its payments: then its nonce is used up for less. */
+/** True if no block to come can execute any of its payments: then its nonce is used up for less. */
 function isOver({ payments }: TrackedTransaction, time: bigint): boolean {
   return payments.every(({ payment }) => payment.validBefore <= time);
 }

@@ -27,7 +27,7 @@ const maxAtOnce = 500;
  * hold its payers' promises for ever.
  *
  * @returns whether there are payments past their time that are still to be decided.
- * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
+ * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
  */
 export async function endOverdue(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;

@@ -8,7 +8,7 @@ export interface FinalBlockReader {
 /**
  * The final block at this height; `undefined` where there is none yet. Each is asked for once.
  *
- * @throws RpcError when the chain cannot be asked.
+ * @throws RpcError when the chain is unreachable.
  */
 export async function readFinalBlock(
   reader: FinalBlockReader,

@@ -12,7 +12,7 @@ import { watchFailed } from "./watch-failed.ts";
 export interface BlockWatch {
   /** Compares the ledger with the chain as it is known, and plans the next look at it. */
   followChain(): void;
-  /** Whether this process is the one of its ledger that reads the chain for all. */
+  /** True if this process is the one of its ledger that reads the chain for all. */
   isReader(): boolean;
   stop(): Promise<void>;
 }
