@@ -116,11 +116,11 @@ export function createHooks(options: {
       const refusal = await decide(hooking, "onBeforeVerify", context);
       const result = refusal
         ? { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message }
-        : await orTell(verify, (error) => tellVerifyFailure(hooking, context, error));
-      await tell(hooking, "onAfterVerify", added.onAfterVerify, { result, ...context });
+        : await orObserve(verify, (error) => observeVerifyFailure(hooking, context, error));
+      await runObservers(hooking, "onAfterVerify", added.onAfterVerify, { result, ...context });
       if (!result.isValid) {
         const { invalidReason, invalidMessage } = result;
-        await tellVerifyFailure(hooking, context, describe(invalidReason, invalidMessage));
+        await observeVerifyFailure(hooking, context, describe(invalidReason, invalidMessage));
       }
       return result;
     },
@@ -138,12 +138,12 @@ export function createHooks(options: {
           network: context.requirements.network,
         };
       };
-      const result = await orTell(decideAndSettle, (error) =>
-        tellSettleFailure(hooking, context, error),
+      const result = await orObserve(decideAndSettle, (error) =>
+        observeSettleFailure(hooking, context, error),
       );
-      await tell(hooking, "onAfterSettle", added.onAfterSettle, { result, ...context });
+      await runObservers(hooking, "onAfterSettle", added.onAfterSettle, { result, ...context });
       if (!result.success) {
-        await tellSettleFailure(
+        await observeSettleFailure(
           hooking,
           context,
           describe(result.errorReason, result.errorMessage),
@@ -185,7 +185,7 @@ async function decide(
   return undefined;
 }
 
-async function tell<Context>(
+async function runObservers<Context>(
   { logger }: Hooking,
   name: keyof HookSet,
   observers: readonly ObservingHook<Context>[],
@@ -200,12 +200,18 @@ async function tell<Context>(
   }
 }
 
-function tellVerifyFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
-  return tell(hooking, "onVerifyFailure", hooking.added.onVerifyFailure, { error, ...context });
+function observeVerifyFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
+  return runObservers(hooking, "onVerifyFailure", hooking.added.onVerifyFailure, {
+    error,
+    ...context,
+  });
 }
 
-function tellSettleFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
-  return tell(hooking, "onSettleFailure", hooking.added.onSettleFailure, { error, ...context });
+function observeSettleFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
+  return runObservers(hooking, "onSettleFailure", hooking.added.onSettleFailure, {
+    error,
+    ...context,
+  });
 }
 
 function listOf<T>(hook: T | undefined): T[] {
@@ -219,14 +225,14 @@ function adder<Hook, Self>(hooks: Hook[], self: () => Self): (hook: Hook) => Sel
   };
 }
 
-async function orTell<T>(
+async function orObserve<T>(
   run: () => Promise<T>,
-  tellFailure: (error: Error) => Promise<void>,
+  observe: (error: Error) => Promise<void>,
 ): Promise<T> {
   try {
     return await run();
   } catch (thrown) {
-    await tellFailure(thrown instanceof Error ? thrown : new Error(String(thrown)));
+    await observe(thrown instanceof Error ? thrown : new Error(String(thrown)));
     throw thrown;
   }
 }

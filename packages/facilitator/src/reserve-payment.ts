@@ -26,7 +26,7 @@ export async function reserveForGate(
   request: Parameters<Reservations["reserve"]>[0],
 ): Promise<Reserved> {
   const { context, settlements } = engine;
-  const { ledger, readings } = context;
+  const { ledger, simulationCache } = context;
   const { id } = request;
   const stopped = stops.refusalOf(id.network, request.sold?.route);
   if (stopped !== undefined || !canPay(settlements, id.network)) {
@@ -35,7 +35,7 @@ export async function reserveForGate(
     if (availability === "free") throw stopped ?? outOfGasMoney(id.network);
   }
   const startedAt = performance.now();
-  const wish = { gasAtRisk: readings.gasAtRisk(id), ...request };
+  const wish = { gasAtRisk: simulationCache.gasAtRisk(id), ...request };
   const result = await admitPayment({ ledger, settlements }, wish);
   metrics.reserveSeconds(startedAt);
   await settings.faultPoint("reserved");

@@ -139,7 +139,7 @@ async function startParts(
   const callGas = new Map(
     chains.map(({ configuration }) => [configuration.network, configuration.callGas]),
   );
-  const readings = createSimulationCache({
+  const simulationCache = createSimulationCache({
     freshMs: 1_000,
     keepMs: 60_000,
     callGasOf: (network) => callGas.get(network) ?? defaultCallGas,
@@ -157,7 +157,7 @@ async function startParts(
   const context: SettlementContext = {
     ledger,
     notifier,
-    readings,
+    simulationCache,
     metrics,
     times,
     clock,

@@ -47,7 +47,7 @@ export async function verifyOnChain(
       return toVerifyResponse(refuse("payer_not_accepted", { payer, message }));
     }
   }
-  context.readings.remember(payment, { payerHasCode, gasUsed });
+  context.simulationCache.remember(payment, { payerHasCode, gasUsed });
   return { balance, ...toVerifyResponse(verdict) };
 }
 

@@ -92,7 +92,7 @@ export type FaultPointName =
 export interface SettlementContext {
   ledger: LedgerContext;
   notifier: OutcomeNotifier;
-  readings: SimulationCache;
+  simulationCache: SimulationCache;
   metrics: SettlementMetrics;
   times: FixedTimes;
   clock: Clock;

@@ -168,9 +168,9 @@ async function queueVerified(
   idempotencyKey: string | undefined,
 ): Promise<SettleResponse> {
   const { context, settlements } = settling;
-  const { readings, ledger } = context;
+  const { simulationCache, ledger } = context;
   const { payment, payerHasCode, gasUsed, balance } = verdict;
-  readings.remember(payment, { payerHasCode, gasUsed });
+  simulationCache.remember(payment, { payerHasCode, gasUsed });
   const keyHash = keyHashOf(payment, idempotencyKey);
   const fingerprint = settleFingerprint(payment);
   const { admit, commit } = schemeOf(payment);
@@ -182,7 +182,7 @@ async function queueVerified(
       keyHash,
       balance,
       order: commit(payment),
-      gasAtRisk: payerHasCode ? readings.gasAtRisk(payment.id) : undefined,
+      gasAtRisk: payerHasCode ? simulationCache.gasAtRisk(payment.id) : undefined,
     },
   );
   await context.faultPoint("queued");

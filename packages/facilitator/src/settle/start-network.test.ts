@@ -66,7 +66,7 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
       context: {
         ...parts,
         notifier,
-        readings: createSimulationCache({
+        simulationCache: createSimulationCache({
           freshMs: 1,
           keepMs: 1,
           callGasOf: () => 300_000n,

@@ -11,7 +11,7 @@ import { readRevertReason } from "./revert-reason.ts";
 const maxInitCode = 49_152;
 const initCodeOverhead = simulator.bytecode.length / 2 + 5 * 32;
 
-/** Gas that a frame needs besides the token call: six readings of 30,000 gas, and its own work. */
+/** Gas that a frame needs besides the token call: six reads of 30,000 gas, and its own work. */
 const frameOverheadGas = 250_000n;
 /** Creating the frame contract, and decoding. */
 const baseGas = 1_500_000n;
@@ -83,7 +83,7 @@ export function encodeDeploylessCall(
 const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
 
 /**
- * Reads the answer to a call for `count` transfers. It has a reading for each, or for fewer where
+ * Reads the answer to a call for `count` transfers. It has a result for each, or for fewer where
  * the node granted less gas than requested. The last ones are left out.
  *
  * @throws FacilitatorError when the answer is not one of the simulator.
@@ -100,13 +100,13 @@ export function decodeDeploylessAnswer(answer: unknown, count: number): Simulati
   const word = (index: number): bigint => BigInt(`0x${hex.slice(2 + index * 64, 66 + index * 64)}`);
   const blockNumber = word(0);
   const blockTimestamp = word(1);
-  const readings: SimulationResult[] = [];
+  const results: SimulationResult[] = [];
   for (let index = 0; index < count; index++) {
     const first = answerHeadWords + index * readingWords;
     const outcome = outcomes[Number(word(first))];
     if (outcome === undefined) break;
     const reasonStart = 2 + (first + 7) * 64;
-    readings.push({
+    results.push({
       outcome,
       isExact: word(first + 1) === 1n,
       isUsed: word(first + 2) === 1n,
@@ -119,7 +119,7 @@ export function decodeDeploylessAnswer(answer: unknown, count: number): Simulati
       blockTimestamp,
     });
   }
-  return readings;
+  return results;
 }
 
 /** The contract's enum. */

@@ -11,30 +11,30 @@ const facts = { payerHasCode: false, gasUsed: 50_000n };
 
 test("a simulation is recalled while it is fresh, whatever is added meanwhile", () => {
   let now = 0;
-  const readings = createSimulationCache({ ...times, now: () => now });
-  readings.remember(first, facts);
+  const simulationCache = createSimulationCache({ ...times, now: () => now });
+  simulationCache.remember(first, facts);
   now = 999;
-  readings.remember(second, facts);
-  expect(readings.recall(first)).toMatchObject(facts);
+  simulationCache.remember(second, facts);
+  expect(simulationCache.recall(first)).toMatchObject(facts);
   now = 1_000;
-  expect(readings.recall(first)).toBeUndefined();
-  readings.remember(transferOf(3), facts);
-  expect(readings.recall(second)).toMatchObject(facts);
+  expect(simulationCache.recall(first)).toBeUndefined();
+  simulationCache.remember(transferOf(3), facts);
+  expect(simulationCache.recall(second)).toMatchObject(facts);
 });
 
 test("a simulation is dropped once a transaction carries its payment, and its gas is kept", () => {
-  const readings = createSimulationCache({ ...times, now: () => 0 });
-  const typicalGas = readings.typicalGas();
-  readings.remember(first, facts);
-  expect(readings.typicalGas()).not.toBe(typicalGas);
-  readings.forget(first);
-  expect(readings.recall(first)).toBeUndefined();
-  expect(readings.typicalGas()).not.toBe(typicalGas);
+  const simulationCache = createSimulationCache({ ...times, now: () => 0 });
+  const typicalGas = simulationCache.typicalGas();
+  simulationCache.remember(first, facts);
+  expect(simulationCache.typicalGas()).not.toBe(typicalGas);
+  simulationCache.forget(first);
+  expect(simulationCache.recall(first)).toBeUndefined();
+  expect(simulationCache.typicalGas()).not.toBe(typicalGas);
 });
 
 test("a simulation does not apply to another authorization with the same nonce", () => {
-  const readings = createSimulationCache({ ...times, now: () => 0 });
-  readings.remember(first, facts);
+  const simulationCache = createSimulationCache({ ...times, now: () => 0 });
+  simulationCache.remember(first, facts);
   const { authorization } = first;
   const others: Claim[] = [
     { ...first, authorization: { ...authorization, value: 2n } },
@@ -44,36 +44,39 @@ test("a simulation does not apply to another authorization with the same nonce",
     { ...first, id: { ...first.id, network: "eip155:988" } },
   ];
   for (const other of others) {
-    expect(readings.recall(other)).toBeUndefined();
+    expect(simulationCache.recall(other)).toBeUndefined();
   }
 });
 
 test("twelve payments of payers with code fit the default gas budget of a minute", () => {
-  const readings = createSimulationCache({ ...times, now: () => 0 });
+  const simulationCache = createSimulationCache({ ...times, now: () => 0 });
   const signature: Hex = `0x${"77".repeat(100)}`;
-  readings.remember({ ...first, signature }, { payerHasCode: true, gasUsed: undefined });
-  const gas = readings.gasAtRisk(first.id) ?? 0n;
+  simulationCache.remember({ ...first, signature }, { payerHasCode: true, gasUsed: undefined });
+  const gas = simulationCache.gasAtRisk(first.id) ?? 0n;
   expect(defaultCodePayerLimits.gasPerMinute / gas).toBe(12n);
 });
 
 test("a payer seen with code puts gas at risk for a while, whatever its nonce's later simulations return", () => {
   let now = 0;
-  const readings = createSimulationCache({ ...times, now: () => now });
+  const simulationCache = createSimulationCache({ ...times, now: () => now });
   const identity = first.id;
-  expect(readings.gasAtRisk(identity)).toBeUndefined();
-  readings.remember({ ...first, signature: "0x1234" }, { payerHasCode: true, gasUsed: undefined });
-  readings.remember(first, facts);
-  readings.forget(first);
-  expect(readings.gasAtRisk(identity)).toBeGreaterThan(320_000n);
+  expect(simulationCache.gasAtRisk(identity)).toBeUndefined();
+  simulationCache.remember(
+    { ...first, signature: "0x1234" },
+    { payerHasCode: true, gasUsed: undefined },
+  );
+  simulationCache.remember(first, facts);
+  simulationCache.forget(first);
+  expect(simulationCache.gasAtRisk(identity)).toBeGreaterThan(320_000n);
   now = 60_000;
-  readings.remember(second, { payerHasCode: true, gasUsed: undefined });
-  expect(readings.gasAtRisk(identity)).toBeUndefined();
+  simulationCache.remember(second, { payerHasCode: true, gasUsed: undefined });
+  expect(simulationCache.gasAtRisk(identity)).toBeUndefined();
 });
 
 test("a gas figure that no call can have used is rejected", () => {
-  const readings = createSimulationCache({ ...times, now: () => 0 });
-  readings.remember(first, { payerHasCode: false, gasUsed: 2n ** 200n });
-  expect(readings.recall(first)?.gasUsed).toBe(300_000n);
+  const simulationCache = createSimulationCache({ ...times, now: () => 0 });
+  simulationCache.remember(first, { payerHasCode: false, gasUsed: 2n ** 200n });
+  expect(simulationCache.recall(first)?.gasUsed).toBe(300_000n);
 });
 
 function transferOf(number: number): Claim {

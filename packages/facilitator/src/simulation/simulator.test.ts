@@ -68,9 +68,9 @@ describe("a simulated transfer", () => {
   test("returns the payer's balance, the effect and the block, and leaves no state", async () => {
     const { devnet, simulator } = chain;
     const { buyer } = devnet.accounts;
-    const reading = await simulator.simulate(await transfer());
+    const result = await simulator.simulate(await transfer());
     const block = await devnet.client.getBlock();
-    expect(reading).toMatchObject({
+    expect(result).toMatchObject({
       outcome: "succeeded",
       isExact: true,
       isUsed: false,
@@ -80,18 +80,16 @@ describe("a simulated transfer", () => {
       blockNumber: block.number,
       blockTimestamp: block.timestamp,
     });
-    expect(reading.gasUsed).toBeGreaterThan(20_000n);
-    expect(reading.gasUsed).toBeLessThan(100_000n);
+    expect(result.gasUsed).toBeGreaterThan(20_000n);
+    expect(result.gasUsed).toBeLessThan(100_000n);
     const again = await simulator.simulate(await transfer());
     expect(again.balance).toBe(startingBalance);
     expect(await devnet.client.getTransactionCount({ address: buyer.address })).toBe(0);
   });
 
   test("that fails returns the token's own reason", async () => {
-    const reading = await chain.simulator.simulate(
-      await transfer({ amount: startingBalance + 1n }),
-    );
-    expect(reading).toMatchObject({
+    const result = await chain.simulator.simulate(await transfer({ amount: startingBalance + 1n }));
+    expect(result).toMatchObject({
       outcome: "reverted",
       revertReason: "ERC20: transfer amount exceeds balance",
       isExact: false,
@@ -100,8 +98,8 @@ describe("a simulated transfer", () => {
 
   test("at an address without code neither fails nor has an effect", async () => {
     const asset = "0x00000000000000000000000000000000000a55e7";
-    const reading = await chain.simulator.simulate(await transfer({ asset }));
-    expect(reading).toMatchObject({ outcome: "succeeded", isExact: false, assetHasCode: false });
+    const result = await chain.simulator.simulate(await transfer({ asset }));
+    expect(result).toMatchObject({ outcome: "succeeded", isExact: false, assetHasCode: false });
   });
 });
 
@@ -110,24 +108,24 @@ describe("transfers simulated together", () => {
     const before = chain.requests.length;
     const amounts = Array.from({ length: 128 }, (_, index) => BigInt(index) * 10_000n);
     const transfers = await Promise.all(amounts.map((amount) => transfer({ amount })));
-    const readings = await Promise.all(transfers.map((each) => chain.simulator.simulate(each)));
+    const results = await Promise.all(transfers.map((each) => chain.simulator.simulate(each)));
     expect(chain.requests.length - before).toBe(2);
-    expect(readings.map(({ outcome }) => outcome)).toEqual(
+    expect(results.map(({ outcome }) => outcome)).toEqual(
       amounts.map((amount) => (amount <= startingBalance ? "succeeded" : "reverted")),
     );
   });
 
   test("are isolated: each may spend the whole balance", async () => {
-    const readings = await chain.simulator.simulateAll(await many(5, { amount: startingBalance }));
-    expect(readings.every(({ isExact }) => isExact)).toBe(true);
+    const results = await chain.simulator.simulateAll(await many(5, { amount: startingBalance }));
+    expect(results.every(({ isExact }) => isExact)).toBe(true);
   });
 
   test("are isolated: a nonce that two of them use is unused in both", async () => {
     const one = await transfer();
     const { nonce } = one.authorization;
     const other = await transfer({ amount: 1n, authorization: { nonce } });
-    const readings = await chain.simulator.simulateAll([one, other]);
-    expect(readings.map(({ isUsed, isExact }) => ({ isUsed, isExact }))).toEqual([
+    const results = await chain.simulator.simulateAll([one, other]);
+    expect(results.map(({ isUsed, isExact }) => ({ isUsed, isExact }))).toEqual([
       { isUsed: false, isExact: true },
       { isUsed: false, isExact: true },
     ]);
@@ -152,9 +150,9 @@ describe("transfers simulated together", () => {
     const good = await many(9);
     const before = requests.length;
     const mixed = [...poison, ...good.slice(0, 4), ...poison, ...good.slice(4)];
-    const readings = await simulator.simulateAll(mixed);
+    const results = await simulator.simulateAll(mixed);
     expect(requests.length - before).toBe(1);
-    const outcomes = readings.map(({ outcome, isExact }) => outcome === "succeeded" && isExact);
+    const outcomes = results.map(({ outcome, isExact }) => outcome === "succeeded" && isExact);
     const [bad, fine] = [false, true];
     expect(outcomes).toEqual([
       ...[bad, bad, bad],
@@ -170,9 +168,9 @@ describe("transfers simulated together", () => {
     const bomb = await accountWithoutToken("0x0000000000000000000000000000000000b0b003");
     const good = await many(2);
     const poison = await Promise.all([burner, bomb].map((asset) => transfer({ asset })));
-    const readings = await simulator.simulateAll([...poison, ...good]);
-    expect(readings.map(({ isExact }) => isExact)).toEqual([false, false, true, true]);
-    expect(readings[0]?.outcome).toBe("reverted");
+    const results = await simulator.simulateAll([...poison, ...good]);
+    expect(results.map(({ isExact }) => isExact)).toEqual([false, false, true, true]);
+    expect(results[0]?.outcome).toBe("reverted");
   });
 
   test("with long signatures are spread over requests by size", async () => {
@@ -180,8 +178,8 @@ describe("transfers simulated together", () => {
     const changeSignature = (): Hex => `0x${"ab".repeat(4_096)}`;
     const before = chain.requests.length;
     const long = await many(20, { authorization: { from }, changeSignature });
-    const readings = await chain.simulator.simulateAll(long);
-    expect(readings.every(({ outcome }) => outcome === "reverted")).toBe(true);
+    const results = await chain.simulator.simulateAll(long);
+    expect(results.every(({ outcome }) => outcome === "reverted")).toBe(true);
     expect(chain.requests.length - before).toBe(3);
   });
 });
@@ -216,8 +214,8 @@ describe("transfers that wait for their trial", () => {
     const changed: Claim = { ...one, authorization: { ...authorization, value: 1n } };
     const others = [simulator.simulate(forged), simulator.simulate(changed)];
     expect(simulator.countWaiting(one.id.payer, undefined)).toBe(3);
-    const readings = await Promise.all(same);
-    expect(readings.filter(({ isExact }) => isExact)).toHaveLength(2_000);
+    const results = await Promise.all(same);
+    expect(results.filter(({ isExact }) => isExact)).toHaveLength(2_000);
     expect(await Promise.all(others)).toMatchObject([
       { outcome: "reverted" },
       { outcome: "reverted" },
@@ -260,9 +258,9 @@ describe("a node in a simulation", () => {
       return undefined;
     });
     const simulator = createSimulator({ rpc: counted.pool, now: Date.now });
-    const readings = await simulator.simulateAll(await many(12));
-    expect(readings).toHaveLength(12);
-    expect(readings.every(({ isExact }) => isExact)).toBe(true);
+    const results = await simulator.simulateAll(await many(12));
+    expect(results).toHaveLength(12);
+    expect(results.every(({ isExact }) => isExact)).toBe(true);
     expect(counted.calls()).toBeGreaterThan(1);
     const before = counted.calls();
     await simulator.simulateAll(await many(4));
@@ -276,8 +274,8 @@ describe("a node in a simulation", () => {
         : undefined,
     );
     const simulator = createSimulator({ rpc: counted.pool, now: Date.now });
-    const readings = await simulator.simulateAll(await many(16));
-    expect(readings.map(({ isExact }) => isExact)).toEqual(Array(16).fill(true));
+    const results = await simulator.simulateAll(await many(16));
+    expect(results.map(({ isExact }) => isExact)).toEqual(Array(16).fill(true));
     const refused = counted.answered();
     await simulator.simulateAll(await many(16));
     expect(counted.answered()).toBe(refused);
@@ -301,16 +299,16 @@ describe("a node in a simulation", () => {
       await transfer({ asset: "0x00000000000000000000000000000000000a55e7" }),
     ];
     const block = await chain.devnet.client.getBlock();
-    const readings = await simulator.simulateAll(transfers);
+    const results = await simulator.simulateAll(transfers);
     const at = { blockNumber: block.number, blockTimestamp: block.timestamp };
-    expect(readings).toMatchObject([
+    expect(results).toMatchObject([
       { outcome: "succeeded", balance: startingBalance, payerHasCode: false, isUsed: false, ...at },
       { outcome: "reverted", revertReason: "ERC20: transfer amount exceeds balance", ...at },
       { outcome: "succeeded", balance: 5_000n, payerHasCode: true, ...at },
       { outcome: "reverted", payerHasCode: false },
       { outcome: "succeeded", assetHasCode: false },
     ]);
-    expect(readings.map(({ isExact }) => isExact)).toEqual([
+    expect(results.map(({ isExact }) => isExact)).toEqual([
       undefined,
       false,
       undefined,

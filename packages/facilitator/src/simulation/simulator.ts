@@ -125,19 +125,19 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   async function deliver(chunk: readonly WaitingTrial[]): Promise<void> {
     try {
-      const readings = await ask(
+      const results = await ask(
         node,
         chunk.map(({ transfer }) => transfer),
       );
-      const [tried] = readings;
+      const [tried] = results;
       if (tried && !(tried instanceof RpcError)) {
         options.onBlock?.({ number: tried.blockNumber, timestamp: tried.blockTimestamp });
       }
       for (const [index, trial] of chunk.entries()) {
-        const reading = readings[index];
-        if (reading === undefined) reject(trial, unavailable());
-        else if (reading instanceof RpcError) reject(trial, unavailable(reading));
-        else resolve(trial, reading);
+        const result = results[index];
+        if (result === undefined) reject(trial, unavailable());
+        else if (result instanceof RpcError) reject(trial, unavailable(result));
+        else resolve(trial, result);
       }
     } catch (error) {
       const fault = error instanceof RpcError ? unavailable(error) : error;
@@ -171,8 +171,8 @@ const worthARequest = 8;
 const unknownCaller: TrialCaller = {};
 
 /** Answers all callers of one trial. */
-function resolve(trial: WaitingTrial, reading: SimulationResult): void {
-  for (let each: WaitingTrial | undefined = trial; each; each = each.twin) each.resolve(reading);
+function resolve(trial: WaitingTrial, result: SimulationResult): void {
+  for (let each: WaitingTrial | undefined = trial; each; each = each.twin) each.resolve(result);
 }
 
 function reject(trial: WaitingTrial, error: unknown): void {
@@ -221,12 +221,12 @@ async function ask(
     // It was too much at once. One half after the other: the second uses the first one's findings.
     const half = Math.ceil(transfers.length / 2);
     restrict(node, half);
-    const readings = await ask(node, transfers.slice(0, half));
-    return [...readings, ...(await ask(node, transfers.slice(half)))];
+    const results = await ask(node, transfers.slice(0, half));
+    return [...results, ...(await ask(node, transfers.slice(half)))];
   }
-  const readings = await askSingly(node, transfers);
+  const results = await askSingly(node, transfers);
   restrict(node, 0);
-  return readings;
+  return results;
 }
 
 function askSingly(
@@ -237,7 +237,7 @@ function askSingly(
 }
 
 /**
- * The readings of as many transfers, from the first on, as the node's gas limit left room for. None
+ * The results of as many transfers, from the first on, as the node's gas limit left room for. None
  * where the node refuses such a call, or does not know it.
  */
 async function askDeployless(

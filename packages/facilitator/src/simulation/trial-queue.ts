@@ -13,7 +13,7 @@ export interface WaitingTrial extends Linked<WaitingTrial> {
   readonly transfer: Claim;
   /** `undefined`: the engine's own plan. */
   readonly caller: TrialCaller | undefined;
-  readonly resolve: (reading: SimulationResult) => void;
+  readonly resolve: (result: SimulationResult) => void;
   readonly reject: (error: unknown) => void;
   /** Another request of the caller with the same transfer. One trial answers both. */
   twin?: WaitingTrial | undefined;

@@ -49,13 +49,13 @@ export async function startNodeProxy(upstream: string, intercept: Intercept): Pr
       const calls = z.array(callSchema).parse(Array.isArray(body) ? body : [body]);
       const answers = await Promise.all(calls.map((call) => intercept(call, () => ask(call))));
       if (answers.includes(undefined)) return void response.destroy();
-      const told = answers.map((answer, index) => ({
+      const sent = answers.map((answer, index) => ({
         jsonrpc: "2.0",
         id: calls[index]?.id,
         ...answer,
       }));
       response.writeHead(200, { "content-type": "application/json" });
-      response.end(JSON.stringify(Array.isArray(body) ? told : told[0]));
+      response.end(JSON.stringify(Array.isArray(body) ? sent : sent[0]));
     } catch {
       // The facilitator has left, or the node is gone: a proxy breaks the connection.
       response.destroy();

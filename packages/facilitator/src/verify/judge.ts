@@ -6,38 +6,38 @@ import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * Turns a chain's reading into a verdict on a payment.
+ * Turns a simulation's result into a verdict on a payment.
  *
  * @throws FacilitatorError when a failure cannot be explained because the chain is unreachable.
  */
 export async function judge(
   payment: Payment,
   {
-    reading,
+    result,
     isSignedByPayer,
     tools,
-  }: { reading: SimulationResult; isSignedByPayer: boolean; tools: DiagnosisTools },
+  }: { result: SimulationResult; isSignedByPayer: boolean; tools: DiagnosisTools },
 ): Promise<Verdict> {
-  const { payerHasCode, gasUsed } = reading;
+  const { payerHasCode, gasUsed } = result;
   const payer = payment.authorization.from;
   if (!payerHasCode && !isSignedByPayer) {
     return refuse(schemeOf(payment).reasons.signature, { payer });
   }
-  if (goesThrough(reading)) {
-    const balance = { amount: reading.balance, blockNumber: reading.blockNumber };
+  if (goesThrough(result)) {
+    const balance = { amount: result.balance, blockNumber: result.blockNumber };
     return { isValid: true, payer, payment, payerHasCode, balance, gasUsed };
   }
   const { diagnose, reasons } = schemeOf(payment);
-  const reason = await diagnose(payment, reading, tools);
-  const message = reason === reasons.trialFailed ? explain(reading) : undefined;
+  const reason = await diagnose(payment, result, tools);
+  const message = reason === reasons.trialFailed ? explain(result) : undefined;
   return refuse(reason, { payer, message });
 }
 
 /** More detail than the reason, where it is known. */
-function explain(reading: SimulationResult): string | undefined {
-  if (reading.outcome === "succeeded") {
+function explain(result: SimulationResult): string | undefined {
+  if (result.outcome === "succeeded") {
     return "The token accepts the authorization, but does not move exactly the amount to payTo.";
   }
-  const { revertReason } = reading;
+  const { revertReason } = result;
   return revertReason && `The simulated transfer fails: ${revertReason}`;
 }

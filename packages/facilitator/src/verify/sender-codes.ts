@@ -12,7 +12,7 @@ export interface SenderCodes {
    * @throws FacilitatorError when the chain is unreachable.
    */
   read(sender: Address): Promise<boolean>;
-  /** Keeps the result of another reading. */
+  /** Keeps the result of another read. */
   remember(sender: Address, hasCode: boolean): void;
 }
 
@@ -36,7 +36,7 @@ export function createSenderCodes(options: {
   const rpc = createCallBatcher({ rpc: options.rpc });
   /** Insertion order is age order. */
   const known = new Map<Address, { hasCode: boolean; untilMs: number }>();
-  const reading = new Map<Address, Promise<boolean>>();
+  const reads = new Map<Address, Promise<boolean>>();
 
   function remember(sender: Address, hasCode: boolean): void {
     known.delete(sender);
@@ -56,7 +56,7 @@ export function createSenderCodes(options: {
       const kind = cause instanceof RpcError ? "unavailable" : "bad_response";
       throw new FacilitatorError("The chain cannot be read at the moment", { kind, cause });
     } finally {
-      reading.delete(sender);
+      reads.delete(sender);
     }
   }
 
@@ -66,8 +66,8 @@ export function createSenderCodes(options: {
       return entry !== undefined && now() < entry.untilMs ? entry.hasCode : undefined;
     },
     read(sender) {
-      const underWay = reading.get(sender) ?? ask(sender);
-      reading.set(sender, underWay);
+      const underWay = reads.get(sender) ?? ask(sender);
+      reads.set(sender, underWay);
       return underWay;
     },
     remember,

@@ -158,18 +158,18 @@ export function createVerifier(options: VerifierOptions): Verifier {
     if (simulator.countWaiting(payment.id.payer, options?.limitKey) >= maxWaitingTrials) {
       throw tooManyWaiting();
     }
-    const reading = await simulator.simulate(payment, options);
+    const result = await simulator.simulate(payment, options);
     const isSigned = local.isSignedByPayer();
-    const { payerHasCode } = reading;
+    const { payerHasCode } = result;
     if (payerHasCode || !isSigned) chain.codes.remember(payer, payerHasCode);
     if (payerHasCode && !acceptsPayersWithCode) {
       const message = "Payers with code (contracts, EIP-7702 accounts) are not accepted here.";
       return refuse("payer_not_accepted", { payer, message });
     }
     // Code may refuse what its key has signed: finding that out is one more call.
-    if (payerHasCode && !goesThrough(reading)) budget.charge(payment, options?.limitKey);
+    if (payerHasCode && !goesThrough(result)) budget.charge(payment, options?.limitKey);
     const verdict = await judge(payment, {
-      reading,
+      result,
       isSignedByPayer: isSigned,
       tools: chain.tools,
     });

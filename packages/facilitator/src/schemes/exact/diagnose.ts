@@ -20,17 +20,17 @@ interface ExactDiagnosisTools extends DiagnosisTools {
  */
 export async function diagnose(
   payment: Payment,
-  reading: SimulationResult,
+  result: SimulationResult,
   tools: ExactDiagnosisTools,
 ): Promise<InvalidReason> {
   const { authorization, asset } = payment;
-  if (!reading.assetHasCode) return "asset_not_deployed_contract";
-  if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
+  if (!result.assetHasCode) return "asset_not_deployed_contract";
+  if (result.isUsed) return "invalid_exact_evm_nonce_already_used";
   // The chain's clock is that of its latest block, and may be behind ours.
-  if (authorization.validAfter >= reading.blockTimestamp) {
+  if (authorization.validAfter >= result.blockTimestamp) {
     return "invalid_exact_evm_payload_authorization_valid_after";
   }
-  if (authorization.validBefore <= reading.blockTimestamp) {
+  if (authorization.validBefore <= result.blockTimestamp) {
     return "invalid_exact_evm_payload_authorization_valid_before";
   }
   const facts = await tools.readFacts(asset);
@@ -41,10 +41,10 @@ export async function diagnose(
       : "invalid_exact_evm_token_name_mismatch";
   }
   if (!facts.hasAuthorizations) return "invalid_exact_evm_eip3009_not_supported";
-  if (reading.payerHasCode && !(await acceptsSignature(payment, tools))) {
+  if (result.payerHasCode && !(await acceptsSignature(payment, tools))) {
     return "invalid_exact_evm_signature";
   }
-  if (reading.balance < authorization.value) return "invalid_exact_evm_insufficient_balance";
+  if (result.balance < authorization.value) return "invalid_exact_evm_insufficient_balance";
   return "invalid_exact_evm_transaction_simulation_failed";
 }
 

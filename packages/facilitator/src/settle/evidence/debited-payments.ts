@@ -16,8 +16,8 @@ export interface DebitedPayments {
   }): Promise<readonly string[]>;
 }
 
-/** Blocks, payments and payers change; older readings are of no use. */
-const maxReadings = 10_000;
+/** Blocks, payments and payers change; older results are of no use. */
+const maxCached = 10_000;
 /** A reorganisation may pass between two looks at the chain: no reading is used for longer. */
 const freshMs = 1_000;
 
@@ -36,11 +36,11 @@ export function createDebitedPayments({
   clock: Pick<Clock, "now">;
 }): DebitedPayments {
   /** Insertion order is age order. */
-  const readings = new Map<string, Promise<boolean | undefined>>();
+  const cached = new Map<string, Promise<boolean | undefined>>();
   let begunAt = clock.now();
   watcher.subscribe(
     ({ type }) => {
-      if (type === "reorganised" || type === "reset") readings.clear();
+      if (type === "reorganised" || type === "reset") cached.clear();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
@@ -48,35 +48,35 @@ export function createDebitedPayments({
   return {
     async find({ payments, blockNumber }) {
       if (clock.now() - begunAt >= freshMs) {
-        readings.clear();
+        cached.clear();
         begunAt = clock.now();
       }
       const keyed = payments.map((payment) => ({ payment, key: `${payment.id}/${blockNumber}` }));
-      const unread = keyed.filter(({ key }) => !readings.has(key));
+      const unread = keyed.filter(({ key }) => !cached.has(key));
       if (unread.length > 0) {
         const asked = unread.map(({ payment }) => payment);
         const reading = readAuthorizationStates({ rpc, payments: asked, blockNumber });
         for (const [index, { key }] of unread.entries()) {
-          readings.set(
+          cached.set(
             key,
             reading.then((states) => states[index]),
           );
         }
       }
-      const states = keyed.map(({ key }) => readings.get(key));
-      for (const oldest of readings.keys()) {
-        if (readings.size <= maxReadings) break;
-        readings.delete(oldest);
+      const states = keyed.map(({ key }) => cached.get(key));
+      for (const oldest of cached.keys()) {
+        if (cached.size <= maxCached) break;
+        cached.delete(oldest);
       }
       try {
         const used = await Promise.all(states);
         for (const [index, { key }] of keyed.entries()) {
           // No answer is none: the next caller asks again.
-          if (used[index] === undefined) readings.delete(key);
+          if (used[index] === undefined) cached.delete(key);
         }
         return payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
       } catch (error) {
-        for (const { key } of unread) readings.delete(key);
+        for (const { key } of unread) cached.delete(key);
         throw error;
       }
     },

@@ -62,7 +62,7 @@ async function freezeInChild(
     async notify() {
       frozen.kill("SIGCONT");
       const [code] = await ended;
-      return { code, told: lines[1] };
+      return { code, outcome: lines[1] };
     },
   };
 }
@@ -84,14 +84,14 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
         success: true,
       });
 
-      const { code, told } = await frozen.notify();
+      const { code, outcome } = await frozen.notify();
       expect(code).toBe(0);
       // A payment that was not stored yet may have been released with the seemingly dead owner.
       const outcomes =
         place === "signed"
           ? /^\[((true|"settlement_pending"|"unavailable"),?){3}]$/
           : /^\[true,true,true]$/;
-      expect(told).toMatch(outcomes);
+      expect(outcome).toMatch(outcomes);
 
       for (const { paymentPayload, paymentRequirements } of payments) {
         await vi.waitFor(
@@ -161,8 +161,8 @@ describe("a process that is frozen for longer than its lease, on SQLite", () => 
     const { seller } = devnet.accounts;
     const frozen = await freezeInChild(here, [await pay(), await pay()], "stored");
     await expect(start(soon)).rejects.toThrow(/Another process works on/);
-    const { code, told } = await frozen.notify();
-    expect({ code, told }).toEqual({ code: 0, told: "[true,true]" });
+    const { code, outcome } = await frozen.notify();
+    expect({ code, outcome }).toEqual({ code: 0, outcome: "[true,true]" });
     expect(await balanceOf(seller.address)).toBe(2_000n);
     expect([...callsByNonce(broadcasts).values()].every(({ size }) => size === 1)).toBe(true);
   }, 60_000);

@@ -91,11 +91,11 @@ describe("a node that misreports a broadcast", () => {
   ])(
     "and %s has no effect: the payment is paid once, whether the node has it or not",
     async (_, says) => {
-      const told = says === undefined ? {} : { says };
+      const message = says === undefined ? {} : { says };
       const { devnet, start, network, pay, balanceOf, broadcasts, lies } = await begin({
         lies: [
-          { isForwarded: true, ...told },
-          { isForwarded: false, ...told },
+          { isForwarded: true, ...message },
+          { isForwarded: false, ...message },
         ],
       });
       const { relayer, seller } = devnet.accounts;

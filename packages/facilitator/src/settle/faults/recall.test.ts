@@ -44,7 +44,7 @@ async function settlerOf(ledger: LedgerContext) {
     context: {
       ledger,
       notifier,
-      readings: createSimulationCache({
+      simulationCache: createSimulationCache({
         freshMs: 1,
         keepMs: 1,
         callGasOf: () => 300_000n,

@@ -124,8 +124,8 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   // A sweep tries nothing that is then left in the queue.
   if (!isWorthSending && !ready.some(isUrgent)) return "idle";
   // One that goes alone is tried when its turn comes.
-  const next = lane === "alone" ? ready.slice(0, 1) : ready;
-  const prepared = await prepareCandidates({ network, readings: context.readings, queue: next });
+  const due = lane === "alone" ? ready.slice(0, 1) : ready;
+  const prepared = await prepareCandidates({ network, cache: context.simulationCache, queue: due });
   for (const { queued, why } of prepared.waiting) passOver(plan, queued, why);
   await endWithout(plan, queue, prepared.outcomes);
   const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
@@ -209,7 +209,7 @@ async function maySend(
   const from = relayer.signer.address;
   const trial = await tryAsSent({ network, from, call, fees });
   if (trial === "passes") return true;
-  context.readings.forget(claimOf(first));
+  context.simulationCache.forget(claimOf(first));
   if (trial === "unknown") {
     passOver(plan, first, "no node returns the result of its transaction's simulation");
   } else if (doubted.has(first.payment.id)) {
@@ -249,7 +249,7 @@ function limitsOf({ multicall3, limits, spoilt }: SettlementNetwork): BatchLimit
 
 function isLikelyFull({ queues, context }: Plan, { maxPayments, maxGas }: BatchLimits): boolean {
   const count = queues.shared.count(maxPayments);
-  return count >= maxPayments || BigInt(count) * context.readings.typicalGas() >= maxGas;
+  return count >= maxPayments || BigInt(count) * context.simulationCache.typicalGas() >= maxGas;
 }
 
 /** The first payments of a lane that are not passed over. */

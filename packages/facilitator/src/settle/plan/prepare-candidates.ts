@@ -32,7 +32,7 @@ export interface PreparedCandidate extends Candidate {
 export interface Prepared {
   candidates: PreparedCandidate[];
   outcomes: PaymentOutcomes[];
-  /** Payments without a result for now, and the reason. */
+  /** Payments that wait for a result, and the reason. */
   waiting: { queued: OrderedPayment; why: string }[];
 }
 
@@ -45,27 +45,27 @@ export interface Prepared {
  */
 export async function prepareCandidates(options: {
   network: SettlementNetwork;
-  readings: SimulationCache;
+  cache: SimulationCache;
   queue: readonly OrderedPayment[];
 }): Promise<Prepared> {
-  const { network, readings, queue } = options;
+  const { network, cache, queue } = options;
   const prepared: Prepared = { candidates: [], outcomes: [], waiting: [] };
   const facts = new Map<OrderedPayment, CallFacts>();
   const stale: OrderedPayment[] = [];
   for (const queued of queue) {
     // A payment whose transaction moved nothing may have spoilt it, however lately it was tried.
-    const known = queued.payment.attempts === 0 ? readings.recall(claimOf(queued)) : undefined;
+    const known = queued.payment.attempts === 0 ? cache.recall(claimOf(queued)) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);
   }
   const refused = await tryAll(stale);
   // The chain's state does not explain some refusals: a node may be wrong once.
-  const unexplained = [...refused].filter(([queued, reading]) => isUnexplained(queued, reading));
+  const unexplained = [...refused].filter(([queued, result]) => isUnexplained(queued, result));
   const still = await tryAll(unexplained.map(([queued]) => queued));
   for (const [queued] of unexplained) {
-    const reading = still.get(queued);
-    if (reading === undefined) refused.delete(queued);
-    else refused.set(queued, reading);
+    const result = still.get(queued);
+    if (result === undefined) refused.delete(queued);
+    else refused.set(queued, result);
   }
   for (const queued of queue) {
     const known = facts.get(queued);
@@ -86,7 +86,7 @@ export async function prepareCandidates(options: {
       if (trial?.status === "fulfilled" && goesThrough(trial.value)) {
         const { payerHasCode, gasUsed } = trial.value;
         facts.set(queued, { payerHasCode, gasUsed });
-        readings.remember(claimOf(queued), { payerHasCode, gasUsed });
+        cache.remember(claimOf(queued), { payerHasCode, gasUsed });
       } else if (trial?.status === "fulfilled") {
         refusals.set(queued, trial.value);
       } else if (isAboutOne(trial?.reason)) {
@@ -142,18 +142,18 @@ async function explainRefusals(options: {
   const { outcomes, waiting } = prepared;
   const why = "another sender has used it, and the outcome is not certain yet";
   const executions = await searchUsed(network, refused);
-  for (const [queued, reading] of refused) {
+  for (const [queued, result] of refused) {
     const { id, fingerprint } = queued.payment;
-    const outcome = outcomeOf(id, executions.get(queued), { reason: reasonFor(queued, reading) });
+    const outcome = outcomeOf(id, executions.get(queued), { reason: reasonFor(queued, result) });
     const paidAt = outcome?.confirmed?.inclusion.blockNumber;
     const isYoung =
-      paidAt !== undefined && Number(reading.blockNumber) - paidAt < serveAfter(queued.payment);
+      paidAt !== undefined && Number(result.blockNumber) - paidAt < serveAfter(queued.payment);
     if (outcome === undefined || isYoung) waiting.push({ queued, why });
     else outcomes.push({ ...outcome, queuedUnder: [fingerprint] });
   }
 }
 
-/** Executions of those that were used, up to the newest of their readings. */
+/** Executions of those that were used, up to the newest block at which they were read. */
 async function searchUsed(
   { rpc, finalAfter, lateLogs }: SettlementNetwork,
   refused: ReadonlyMap<OrderedPayment, SimulationResult>,
@@ -172,14 +172,14 @@ async function searchUsed(
   return found ?? new Map(used.map((queued) => [queued, { outcome: "unknown" }]));
 }
 
-function isUnexplained(queued: OrderedPayment, reading: SimulationResult): boolean {
-  return reasonFor(queued, reading) === schemeOf(queued.payment).reasons.trialFailed;
+function isUnexplained(queued: OrderedPayment, result: SimulationResult): boolean {
+  return reasonFor(queued, result) === schemeOf(queued.payment).reasons.trialFailed;
 }
 
-function reasonFor({ payment }: OrderedPayment, reading: SimulationResult): SettleErrorReason {
+function reasonFor({ payment }: OrderedPayment, result: SimulationResult): SettleErrorReason {
   const { reasons } = schemeOf(payment);
-  if (reading.isUsed) return reasons.alreadyUsed;
-  if (reading.balance < payment.value) return reasons.insufficientBalance;
-  if (payment.validBefore <= reading.blockTimestamp) return reasons.expired;
+  if (result.isUsed) return reasons.alreadyUsed;
+  if (result.balance < payment.value) return reasons.insufficientBalance;
+  if (payment.validBefore <= result.blockTimestamp) return reasons.expired;
   return reasons.trialFailed;
 }

@@ -33,7 +33,7 @@ export async function storeBatch(options: {
   plannedAt: number;
 }): Promise<boolean> {
   const { context, network, relayer, chosen, call, fees, plannedAt } = options;
-  const { ledger, notifier, readings, metrics, faultPoint, clock } = context;
+  const { ledger, notifier, simulationCache, metrics, faultPoint, clock } = context;
   const { signer, state } = relayer;
   const { lease, nextNonce: nonce } = state;
   if (lease === undefined || nonce === undefined) return false;
@@ -85,7 +85,7 @@ export async function storeBatch(options: {
     case "payments_changed":
       return false;
   }
-  for (const each of chosen) readings.forget(claimOf(each));
+  for (const each of chosen) simulationCache.forget(claimOf(each));
   metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });
   const createdAt = context.now();
