@@ -19,9 +19,13 @@ const lintRules = z.object({
         rules: z.object({
           style: z
             .object({
-              noRestrictedImports: z.object({
-                options: z.object({ patterns: z.array(z.object({ group: z.array(z.string()) })) }),
-              }),
+              noRestrictedImports: z
+                .object({
+                  options: z.object({
+                    patterns: z.array(z.object({ group: z.array(z.string()) })),
+                  }),
+                })
+                .optional(),
             })
             .optional(),
         }),
@@ -36,7 +40,7 @@ function readArrows(): Map<string, string[]> {
   return new Map(
     overrides.flatMap(({ includes, linter }) => {
       const name = /^packages\/([\w-]+)\/src\/\*\*$/.exec(includes[0] ?? "")?.[1];
-      const patterns = linter.rules.style?.noRestrictedImports.options.patterns ?? [];
+      const patterns = linter.rules.style?.noRestrictedImports?.options.patterns ?? [];
       const allowed = patterns.flatMap(({ group }) =>
         group.flatMap((each) => /^!@coinslot\/(.+)$/.exec(each)?.[1] ?? []),
       );

@@ -74,7 +74,7 @@ const maxReadMsWhenExhausted = 15_000;
 /** Starts to watch relayers' balances. */
 export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const { network, rpc, addresses, minimumBalance, warningBalance, readMs } = options;
-  const { clock, logger, metrics, emit } = options;
+  const { clock, logger, metrics } = options;
   const levels = new Map<Address, Level>();
   const balances = new Map<Address, { balance: bigint; at: number; uses: number }>();
   /** The balance with which a relayer could not pay for a single payment, and until when it counts. */
@@ -131,25 +131,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     balances.set(relayer, { balance, at: clock.now(), uses: 0 });
     options.onBalance?.(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
-    if (level === before) return;
-    const fields = { network, relayer, balance: balance.toString() };
-    switch (level) {
-      case "well":
-        logger.info(fields, "the relayer has gas money again");
-        emit({ type: "relayer_funds_restored", network, relayer, balance });
-        break;
-      case "low":
-        logger.warn(fields, "the relayer's gas money runs out: refill it");
-        emit({ type: "relayer_funds_low", network, relayer, balance });
-        break;
-      case "exhausted":
-        logger.error(
-          fields,
-          "the relayer has no gas money: new payments are refused until a refill",
-        );
-        emit({ type: "relayer_funds_exhausted", network, relayer, balance });
-        break;
-    }
+    if (level !== before) announce(options, { relayer, balance, level });
   }
 
   function levelOf(balance: bigint): Level {
@@ -205,6 +187,28 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
       await reading.stop();
     },
   };
+}
+
+/** Logs and emits a relayer's new level. */
+function announce(
+  { network, logger, emit }: RelayerFundsOptions,
+  { relayer, balance, level }: RelayerBalance & { level: Level },
+): void {
+  const fields = { network, relayer, balance: balance.toString() };
+  switch (level) {
+    case "well":
+      logger.info(fields, "the relayer has gas money again");
+      emit({ type: "relayer_funds_restored", network, relayer, balance });
+      break;
+    case "low":
+      logger.warn(fields, "the relayer's gas money runs out: refill it");
+      emit({ type: "relayer_funds_low", network, relayer, balance });
+      break;
+    case "exhausted":
+      logger.error(fields, "the relayer has no gas money: new payments are refused until a refill");
+      emit({ type: "relayer_funds_exhausted", network, relayer, balance });
+      break;
+  }
 }
 
 function balanceCall(address: Address): RpcCall {
