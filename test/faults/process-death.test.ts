@@ -61,7 +61,7 @@ test("four processes under load survive the death of the settling one", {
     signal: AbortSignal.timeout(patienceMs),
     async sellerUrl() {
       const [first, ...others] = workers.filter((worker) => worker.isAlive());
-      if (first === undefined) throw new Error("Nobody sells.");
+      if (first === undefined) throw new Error("No seller runs.");
       return random.pick([first, ...others]).url;
     },
   });
@@ -72,7 +72,7 @@ test("four processes under load survive the death of the settling one", {
   const survivors = workers.filter((worker) => worker.isAlive());
   expect(survivors).toHaveLength(3);
   const [witness] = survivors;
-  if (witness === undefined) throw new Error("Nobody is left.");
+  if (witness === undefined) throw new Error("No process is left.");
   await awaitRest(witness);
   const ledger = await awaitFinality(witness);
   await chain.stop();

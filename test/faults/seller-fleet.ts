@@ -79,7 +79,7 @@ export async function startSellerFleet(options: {
     async anyone() {
       await waitFor(1);
       const [first, ...others] = alive;
-      if (first === undefined) throw new Error("Nobody sells.");
+      if (first === undefined) throw new Error("No seller runs.");
       return random.pick([first, ...others]);
     },
     nextDeath: () => new Promise((resolve) => mourners.push(resolve)),

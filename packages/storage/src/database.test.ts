@@ -260,10 +260,10 @@ describe("a SQLite file", () => {
 describe("a PostgreSQL server", () => {
   it("is reported without the password when it is unreachable, or lacks the database", async () => {
     const real = new URL(await createPostgresUrl());
-    const nobody = new URL(real);
-    nobody.port = "1";
+    const closedPort = new URL(real);
+    closedPort.port = "1";
     const cases = [
-      { url: nobody, expected: { kind: "unreachable", retryable: true } },
+      { url: closedPort, expected: { kind: "unreachable", retryable: true } },
       {
         url: new URL("/no_such_database", real),
         expected: { kind: "configuration", retryable: false },

@@ -91,10 +91,10 @@ test("an endpoint of another chain is named by its position, never by its URL", 
 });
 
 test("an unreachable chain is a problem, and one failing endpoint of several is not", async () => {
-  const nobody = "http://127.0.0.1:1";
-  const { problems } = await check({ rpcUrls: [nobody] });
+  const closedPort = "http://127.0.0.1:1";
+  const { problems } = await check({ rpcUrls: [closedPort] });
   expect(problems).toEqual([expect.stringMatching(/check its URL/)]);
-  expect((await check({ rpcUrls: [nobody, devnet.rpcUrl] })).problems).toEqual([]);
+  expect((await check({ rpcUrls: [closedPort, devnet.rpcUrl] })).problems).toEqual([]);
 });
 
 test("a domain is compared with the token's own, and the mismatch names its member", async () => {

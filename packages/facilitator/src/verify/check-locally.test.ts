@@ -118,7 +118,7 @@ const recipient = "invalid_exact_evm_recipient_mismatch";
 const value = "invalid_exact_evm_payload_authorization_value_mismatch";
 const before = "invalid_exact_evm_payload_authorization_valid_before";
 const after = "invalid_exact_evm_payload_authorization_valid_after";
-const somebody = "0x00000000000000000000000000000000000000aa";
+const stranger = "0x00000000000000000000000000000000000000aa";
 const zero = "0x0000000000000000000000000000000000000000";
 
 describe("a payment is decided without an RPC call", () => {
@@ -142,7 +142,7 @@ describe("a payment is decided without an RPC call", () => {
     ],
     ["a zero payTo", { payTo: zero }, "invalid_payment_requirements"],
     ["an amount of zero", { amount: 0n }, "invalid_payment_requirements"],
-    ["another recipient", { authorization: { to: somebody } }, recipient],
+    ["another recipient", { authorization: { to: stranger } }, recipient],
     ["a payer that pays itself", { payTo: signer.address }, recipient],
     ["one too little", { authorization: { value: 999n } }, value],
     ["one too little in version 1", { authorization: { value: 999n }, x402Version: 1 }, value],
@@ -211,7 +211,7 @@ describe("a payment is decided without an RPC call", () => {
   test("for an asset that is not configured, where some are", async () => {
     const configured = verifierWith({ assets: [asset] });
     expect(await reasonFor({}, configured)).toBeUndefined();
-    expect(await reasonFor({ asset: somebody }, configured)).toBe("invalid_payment_requirements");
+    expect(await reasonFor({ asset: stranger }, configured)).toBe("invalid_payment_requirements");
   });
 
   test("for an unknown version, and for a malformed message", async () => {
@@ -264,7 +264,7 @@ describe("a signature of another key than the payer's is left to the chain", () 
   test.each<[string, Partial<TestPayment>]>([
     ["of another account", { authorization: { from: other.address } }],
     ["over another chain", { signedNetwork: "eip155:1" }],
-    ["over another token", { signedAsset: somebody }],
+    ["over another token", { signedAsset: stranger }],
     ["under another name", { signedDomain: { name: "USDT", version: "1" } }],
     ["under another version", { signedDomain: { name: "USDT0", version: "2" } }],
     ["with a high s", { changeSignature: (signature) => changeSignature(signature, "highS") }],

@@ -426,8 +426,8 @@ describe("a failing node", () => {
     test("passes no transfer for an asset that answers any call", async () => {
       const pool = refusesDeployless();
       const verifier = createTestVerifier({ devnet: chain.devnet, pool });
-      const nobody = `0x${"ab".repeat(20)}` as const;
-      expect(await verify({ asset: nobody }, verifier)).toMatchObject({
+      const noToken = `0x${"ab".repeat(20)}` as const;
+      expect(await verify({ asset: noToken }, verifier)).toMatchObject({
         invalidReason: "asset_not_deployed_contract",
       });
       // STOP: any call succeeds without a return value, as in a wrapped coin.

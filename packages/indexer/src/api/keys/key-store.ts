@@ -71,7 +71,7 @@ interface KeyRow {
 
 // A resolution of one minute suits human readers, and saves a write for each request.
 const activityStepMs = 60_000;
-const nobody = { salt: "00", hash: hashKey("", "00") };
+const unknownKey = { salt: "00", hash: hashKey("", "00") };
 
 /** Keeps keys in the database, on its clock. Needs the API's migrations. */
 export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
@@ -112,7 +112,7 @@ export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
       `.execute(kysely);
       const [row] = rows;
       // An unknown id costs the same work as a known one.
-      const { salt, hash } = row ?? nobody;
+      const { salt, hash } = row ?? unknownKey;
       const isSame = isSameHash(hashKey(parts.key, salt), hash);
       if (row === undefined || !isSame) return { state: "invalid" };
       const key = toStoredKey(row);
