@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlockClock } from "../block-clock.ts";
-import { createLookPace } from "./receipt-poll-interval.ts";
+import { createReceiptPollInterval } from "./receipt-poll-interval.ts";
 
 /** Blocks of which nothing is known but their usual time. */
 function blocksOf(blockTimeMs: number) {
@@ -10,7 +10,7 @@ function blocksOf(blockTimeMs: number) {
 describe("the receipt poll interval of a fast chain", () => {
   /** Sends transactions that are mined after this time; returns the times of the last one's polls. */
   function follow(afterMs: number, { times, maxMs = 500 }: { times: number; maxMs?: number }) {
-    const pace = createLookPace({ maxMs, blocks: blocksOf(200) });
+    const pace = createReceiptPollInterval({ maxMs, blocks: blocksOf(200) });
     let looks: number[] = [];
     for (let time = 0; time < times; time += 1) {
       let now = pace.first();
@@ -50,7 +50,10 @@ describe("the receipt poll interval of a chain with a block a second", () => {
     const shownMs = 230;
     let now = 1_700_000_000_000;
     const clock = createBlockClock({ blockTimeMs: 1_000, now: () => now });
-    const pace = createLookPace({ maxMs: 500, blocks: isKnown ? clock : blocksOf(1_000) });
+    const pace = createReceiptPollInterval({
+      maxMs: 500,
+      blocks: isKnown ? clock : blocksOf(1_000),
+    });
     const sent: { polls: number; lateMs: number }[] = [];
     for (let time = 0; time < times; time += 1) {
       now += 7_300;
@@ -83,7 +86,7 @@ describe("the receipt poll interval of a chain with a block a second", () => {
   });
 
   it("becomes that of a fast chain again once transactions are included at once", () => {
-    const pace = createLookPace({ maxMs: 500, blocks: blocksOf(1_000) });
+    const pace = createReceiptPollInterval({ maxMs: 500, blocks: blocksOf(1_000) });
     for (let time = 0; time < 20; time += 1) {
       pace.first();
       pace.found(500);

@@ -1,7 +1,7 @@
 import type { BlockClock } from "../block-clock.ts";
 
 /** Wait before each receipt poll for a transaction that was sent, in milliseconds. */
-export interface LookPace {
+export interface ReceiptPollInterval {
   /** A transaction has been sent: time from then to the first poll. */
   first(): number;
   /** Time to the next poll, after one that found a transaction still open. */
@@ -31,10 +31,10 @@ const probeEvery = 8;
  * as a payment's transaction. The second comes soon, where that block came a little late. Then
  * there is one for each block, and one between two blocks.
  */
-export function createLookPace(options: {
+export function createReceiptPollInterval(options: {
   maxMs: number;
   blocks: Pick<BlockClock, "blockTimeMs" | "msToBlock">;
-}): LookPace {
+}): ReceiptPollInterval {
   const { maxMs, blocks } = options;
   let typicalMs: number | undefined;
   let waitMs = soonestMs;

@@ -3,7 +3,7 @@ import {
   findOpenIds,
   findOpenTransactions,
 } from "../../ledger/transactions/find-transactions.ts";
-import { msToLook } from "../pace/until-block.ts";
+import { msToBlockPoll } from "../pace/ms-to-block-poll.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
 import { followHeads, type Relayer, schedulePoll } from "./relayer-context.ts";
@@ -62,7 +62,7 @@ export async function pollTransactions(relayer: Relayer): Promise<void> {
   context.metrics.inFlight.set(labels, countInFlight(state));
   followHeads(relayer);
   if (state.open.size === 0) return;
-  const untilBlockMs = Math.min(pace.next(), msToLook(network.pace, context.clock.now()));
+  const untilBlockMs = Math.min(pace.next(), msToBlockPoll(network.pace, context.clock.now()));
   // Those in a block wait for others on top of it.
   schedulePoll(relayer, countInFlight(state) === 0 ? network.pollMs : untilBlockMs);
 }

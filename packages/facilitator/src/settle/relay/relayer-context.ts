@@ -2,7 +2,7 @@ import type { SingleFlight } from "@coinslot/concurrency";
 import type { Address, Network } from "@coinslot/protocol";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import type { LookPace } from "./receipt-poll-interval.ts";
+import type { ReceiptPollInterval } from "./receipt-poll-interval.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { countInFlight, type RelayerState } from "./relayer-state.ts";
 
@@ -27,7 +27,7 @@ export interface RelayerOptions {
 /** One address that sends transactions in this process while it holds the lease. */
 export interface Relayer extends RelayerOptions {
   state: RelayerState;
-  pace: LookPace;
+  pace: ReceiptPollInterval;
   /** Its name in logs and metrics. */
   labels: { network: Network; relayer: Address };
   /** Its name in the ledger. */

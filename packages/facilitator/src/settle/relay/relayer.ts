@@ -4,7 +4,7 @@ import { type Network, toLowerHex } from "@coinslot/protocol";
 import { closedTooSoon } from "../unavailable-errors.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
-import { createLookPace } from "./receipt-poll-interval.ts";
+import { createReceiptPollInterval } from "./receipt-poll-interval.ts";
 import { compareLedger, pollTransactions, reconcile } from "./reconcile.ts";
 import { followHeads, type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, type TrackedTransaction } from "./relayer-state.ts";
@@ -30,7 +30,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     identity,
     labels: { network: network.network, relayer: signer.address },
     state: { lease: undefined, nextNonce: undefined, open: new Map() },
-    pace: createLookPace({ maxMs: network.pollMs, blocks: network.blocks }),
+    pace: createReceiptPollInterval({ maxMs: network.pollMs, blocks: network.blocks }),
     sending: new Set(),
     dispatchMs: 20,
     nextPoll: { at: Number.POSITIVE_INFINITY, cancel: undefined },

@@ -4,7 +4,7 @@ import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { followBlocks, takeBackBlocks } from "./follow-blocks.ts";
-import { planLook } from "./plan-look.ts";
+import { planPoll } from "./plan-poll.ts";
 import type { BlockWatchOptions, WatchContext } from "./watch-context.ts";
 import { watchFailed } from "./watch-failed.ts";
 
@@ -26,7 +26,7 @@ const maxCanonical = 2_000;
  * still execute.
  *
  * One process at a time does so for a network, under a lease: it is the one of a ledger that reads
- * the chain's head, as often as `planLook` returns. Every write is guarded by the state before, so
+ * the chain's head, as often as `planPoll` returns. Every write is guarded by the state before, so
  * two that overlap do no harm.
  */
 export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
@@ -59,7 +59,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       watch.lease = lease;
       watch.canonical.clear();
       if (lease) working.trigger();
-      else scheduleLook(watch, Number.POSITIVE_INFINITY);
+      else schedulePoll(watch, Number.POSITIVE_INFINITY);
     },
   });
   const unsubscribe = network.watcher.subscribe(
@@ -74,7 +74,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     isReader: () => watch.lease !== undefined,
     async stop() {
       watch.isStopped = true;
-      scheduleLook(watch, Number.POSITIVE_INFINITY);
+      schedulePoll(watch, Number.POSITIVE_INFINITY);
       unsubscribe();
       await working.stop();
       await keeper.stop();
@@ -124,7 +124,7 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
     watch.canonical.clear();
     // What fails may fail for good, such as one payment's search: the head is read all the same.
     const { nextLook, lookedAt, context } = watch;
-    scheduleLook(watch, Math.min(nextLook.at, lookedAt + context.times.settlingMs));
+    schedulePoll(watch, Math.min(nextLook.at, lookedAt + context.times.settlingMs));
     watch.context.logger.warn(
       { err, network: watch.network.network },
       "the chain could not be followed; retrying",
@@ -145,7 +145,7 @@ async function followChain(watch: WatchContext): Promise<void> {
   const now = clock.now();
   watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
   const open = known.filter(({ number }) => number > Number(head) - network.finalAfter);
-  const at = planLook({
+  const at = planPoll({
     now,
     lookedAt: watch.lookedAt,
     head,
@@ -157,11 +157,11 @@ async function followChain(watch: WatchContext): Promise<void> {
     settlingMs: times.settlingMs,
     idleMs: times.idleMs,
   });
-  scheduleLook(watch, at);
+  schedulePoll(watch, at);
 }
 
 /** Sets the time of the next look in place of the one that is set. */
-function scheduleLook(watch: WatchContext, at: number): void {
+function schedulePoll(watch: WatchContext, at: number): void {
   const { nextLook, context } = watch;
   const { clock } = context;
   const wished = watch.isStopped || watch.lease === undefined ? Number.POSITIVE_INFINITY : at;

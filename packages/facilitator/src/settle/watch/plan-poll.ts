@@ -1,7 +1,7 @@
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 
-/** What the next look at the chain depends on. Times by this process's clock. */
-export interface LookFacts {
+/** Facts that decide the time of the next poll. Times by this process's clock. */
+export interface PollFacts {
   now: number;
   /** When the head was read last. */
   lookedAt: number;
@@ -12,7 +12,7 @@ export interface LookFacts {
   hasOverdue: boolean;
   /** When a failed payment was found last that a sender may still execute. */
   failedAt: number | undefined;
-  /** Or the shortest interval between two looks, if that is longer. */
+  /** Or the shortest interval between two polls, if that is longer. */
   blockTimeMs: number;
   finalAfter: number;
   settlingMs: number;
@@ -20,16 +20,16 @@ export interface LookFacts {
 }
 
 /**
- * Time of the next look at the chain's head.
+ * Time of the next poll of the chain's head.
  *
  * - Nothing is open: after `idleMs`.
  * - A block with payments: when it is expected to be final. Before that once in `settlingMs`, and
- *   less often as it grows older, up to `idleMs`: a payment that a reorganisation has taken back is
- *   then sent again long before it expires.
- * - Many such blocks: as many looks as blocks, up to each block.
+ *   less often as it grows older, up to `idleMs`. So a payment that a reorganisation has taken back
+ *   is sent again long before it expires.
+ * - Many such blocks: as many polls as blocks, up to each block.
  * - A failed payment that a sender may still execute: as for a block. It may never expire.
  */
-export function planLook(facts: LookFacts): number {
+export function planPoll(facts: PollFacts): number {
   const { now, lookedAt, head, blocks, blockTimeMs, finalAfter, settlingMs, idleMs } = facts;
   const { hasOverdue, failedAt } = facts;
   const lessAndLess = (since: number) => Math.min(Math.max(settlingMs, now - since), idleMs);
