@@ -1,5 +1,5 @@
-// Reads the built site in a browser: on a phone without JavaScript, and searched without a network.
-//   npm run site:browser [-- folder for pictures]
+// Reads the built site in a browser: on a phone without JavaScript, and without a network. npm run
+// site:browser [-- folder for pictures]
 import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

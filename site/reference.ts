@@ -71,8 +71,8 @@ async function writeReference(names: readonly string[], folder: string): Promise
 }
 
 /**
- * typedoc numbers the anchor of a type whose name is that of a class with its member, as
- * `RpcErrorCode` beside `RpcError.code`. A page has that heading once.
+ * A type's name may be that of a class with its member, as `RpcErrorCode` beside `RpcError.code`.
+ * typedoc numbers its anchor. A page has that heading once.
  */
 function unnumberAnchors(markdown: string): string {
   const headings = [...markdown.matchAll(/^#+ (\w+)/gm)].map(([, name = ""]) => name.toLowerCase());

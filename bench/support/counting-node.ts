@@ -17,7 +17,7 @@ export interface CountingNode extends Listening {
 
 /**
  * A server in front of a node that counts what is asked. Each answer takes `latencyMs` longer, as
- * from a provider far away: callers that gather meanwhile do so as they would there.
+ * from a provider far away. Callers gather meanwhile as they would there.
  */
 export async function startCountingNode(upstream: string, latencyMs = 0): Promise<CountingNode> {
   let requests = 0;

@@ -12,8 +12,8 @@ const signedBytes = perTransaction * 420 + 130;
 const network = "eip155:9745";
 
 /**
- * Fills an empty ledger with payments that were settled, final and delivered in the days before
- * `until`, one every `everyMs`, four in each transaction. The database's own means take minutes
+ * Fills an empty ledger with payments that were settled, final and delivered before `until`. There
+ * is one every `everyMs`, and four in each transaction. The database's own means take minutes
  * instead of hours.
  */
 export async function generatePayments(

@@ -23,8 +23,8 @@ const startTransfers = 12;
 const indexingTimeoutMs = 20_000;
 
 /**
- * Opens a market. It is a local Plasma with payments among people, an indexing service that follows
- * it, and a seller of its data. Resolves when all that has happened can be bought.
+ * Opens a market. It is a local Plasma with payments among people, an indexing service for it, and
+ * a seller of its data. Resolves when all that has happened can be bought.
  *
  * @throws ConfigurationError where it cannot be opened, such as when the port is taken
  */

@@ -21,8 +21,8 @@ const perSecond = 50;
 const steadyCount = 20;
 
 /**
- * Calls to a node of Plasma, one block a second: of a seller without payments, of a payment that
- * comes alone until it is final, and of payments at fifty a second. Two processes share a ledger.
+ * Calls to a node of Plasma, one block a second. They are of a seller without payments, of a
+ * payment alone until it is final, and of fifty a second. Two processes share a ledger.
  */
 export async function nodeBill(): Promise<Figure[]> {
   const postgres = await startPostgres();

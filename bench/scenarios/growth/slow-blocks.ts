@@ -15,8 +15,8 @@ const slowBlock = 12;
 const busy = 50;
 
 /**
- * Gas of a payment at 50 a second under the rule before this one: while a transaction waited for
- * its block, only a full one followed. Measured at 73261567.
+ * Gas of a payment at 50 a second under the previous rule. While a transaction waited for its
+ * block, only a full one followed. Measured at 73261567.
  */
 const gasOfGathering: Readonly<Record<number, number>> = {
   0.25: 51_600,
@@ -49,7 +49,7 @@ interface Chain {
 }
 
 /**
- * The wait for a block: chains with blocks of 0.25, 1, 2 and 12 seconds, each at 0.5, 5 and 50
+ * The wait for a block. Chains have blocks of 0.25, 1, 2 and 12 seconds, each at 0.5, 5 and 50
  * payments a second. Times are in blocks, from the end of the handler.
  */
 export async function slowBlocks(): Promise<Figure[]> {

@@ -37,9 +37,8 @@ export interface PayingFetch {
    * A payment that the seller rejects returns its 402 response. So does a 402 that is no offer of
    * x402. An answer to a paid request that redirects is returned as it is.
    *
-   * @throws PaymentError for every offer that is not paid, and for a payment whose outcome is not
-   * known; else the error of `fetch`. Aborted before a payment is sent, it throws the signal's
-   * reason.
+   * @throws PaymentError for every unpaid offer, and for a payment with an unknown outcome; else
+   * the error of `fetch`. Aborted before a payment is sent, it throws the signal's reason.
    */
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
 

@@ -44,8 +44,8 @@ const names = new Set<string>([
 /**
  * Reads the options, and reports every problem: a misspelt hook would be a gate that stands open.
  *
- * @param environment source of settings that the options leave out; empty for a middleware that is
- * not made from the environment
+ * @param environment source of settings that the options leave out; empty for a middleware that
+ * does not use the environment
  */
 export function readSettings(
   options: PaymentMiddlewareOptions,

@@ -12,8 +12,7 @@ export type Health = "healthy" | "degraded" | "unhealthy";
  * - `history`: final blocks are being read, range by range.
  * - `live`: it follows the head, block by block.
  * - `stopped`: a reorganisation was deeper than a rewind takes back without a command. It is not
- *   served, and nothing is written, until its endpoints return to the indexed chain, or a command
- *   rewinds it.
+ *   served or written until its endpoints return to the indexed chain, or a command rewinds it.
  */
 export type ChainState = "waiting" | "history" | "live" | "stopped";
 

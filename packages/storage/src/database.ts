@@ -19,8 +19,8 @@ export interface DatabaseOptions {
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
   /**
-   * SQLite, with `readOnly`: queries run in a thread of their own, so that a long one does not hold
-   * the event loop. Not for a database in memory. Default `false`.
+   * SQLite, with `readOnly`: queries run in a thread of their own. So a long one does not hold the
+   * event loop. Not for a database in memory. Default `false`.
    */
   inThread?: boolean;
   /** SQLite: largest page cache of each of the two connections, in MiB. Default 16. */

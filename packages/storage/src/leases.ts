@@ -35,7 +35,7 @@ export interface Leases {
   /** Ends the lease now. Harmless if it is over. */
   release(lease: Lease): Promise<void>;
   /**
-   * Ends every lease now, for a process that knows all other owners dead, such as the holder of a
+   * Ends every lease now. For a process that knows all other owners dead, such as the holder of a
    * file's lock.
    */
   endAll(): Promise<void>;
@@ -43,7 +43,7 @@ export interface Leases {
   list(prefixes: readonly [string, ...string[]]): Promise<LeaseStanding[]>;
   /**
    * Deletes the leases with this prefix that ended `endedForMs` ago or earlier. Only for names that
-   * no guard and no later owner uses: the epoch of a deleted lease begins at 1 again.
+   * no guard and no later owner uses. The epoch of a deleted lease begins at 1 again.
    */
   forget(which: { prefix: string; endedForMs: number }): Promise<void>;
   /**

@@ -28,7 +28,7 @@ export interface Writer<Schema> {
  * Grouped pieces would hold each other's row locks, and the groups of two processes would deadlock.
  *
  * No batcher of `@coinslot/concurrency`. A piece has its result at the commit or at the disk, by
- * its durability, and the next group begins in between.
+ * its durability. The next group begins in between.
  */
 export function createWriter<Schema>(database: Database<Schema>): Writer<Schema> {
   return database.engine === "sqlite"

@@ -12,9 +12,8 @@ export interface Cell {
 }
 
 /**
- * A row for each pair of a middleware and a facilitator that can be set up: `x402-express` takes
- * only
- * a URL, and `@x402/express` ends its process where a facilitator does not serve its version.
+ * A row for each pair of a middleware and a facilitator that can be set up. `x402-express` takes
+ * only a URL. `@x402/express` ends its process where a facilitator does not serve its version.
  */
 const rows: readonly (readonly Cell[])[] = sellers.flatMap((seller) =>
   facilitators

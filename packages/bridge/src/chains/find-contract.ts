@@ -11,10 +11,10 @@ import {
 import { oftAbi } from "./oft-abi.ts";
 
 /**
- * The contract to send through: the given one, or the source chain's first with the token and a
- * network member on the target. Its peer there is read too, since tables grow old. Where the table
- * has the token of an OFT, a node that names another one is not believed. It may lie about the
- * chain that it serves.
+ * The contract to send through. It is the given one, or the source chain's first with the token and
+ * a network member on the target. Its peer there is read too, since tables grow old. Where the
+ * table has the token of an OFT, a node that names another one is not believed. It may lie about
+ * the chain that it serves.
  *
  * @throws BridgeError `no_route`, `invalid_contract`, `refused_by_contract`, `rpc_unavailable`
  */

@@ -20,8 +20,8 @@ const replacedAfterMs = 60_000;
  * Returns a function to call while a transaction is in no block. It sends the same bytes again,
  * which can move tokens once only. It detects when that cannot happen any more.
  *
- * It throws BridgeError `replaced` when every node, of two hosts at least, reports another
- * transaction with its nonce for a minute. It throws `outcome_unclear` when the nodes of one host
+ * It throws BridgeError `replaced` when every node reports another transaction with its nonce for a
+ * minute. That takes two hosts at least. It throws `outcome_unclear` when the nodes of one host
  * alone report it, and `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain

@@ -14,7 +14,7 @@ import type { TopUpContext, TopUpOptions } from "./top-up-context.ts";
 /**
  * Creates the `topUp` of a fetch that pays (`createPayingFetch` of @coinslot/client). When no
  * offered network has the funds, it quotes, asks, bridges and waits. It resolves to whether the
- * tokens are there: `false` if the bridge can serve none of the needs, or `ask` declined.
+ * tokens are there. `false`: the bridge can serve none of the needs, or `ask` declined.
  *
  * A transfer is stored before it is sent, until it has arrived or certainly never will. While one
  * may be under way to a payer on a chain, no other is sent there. It is awaited, and sent again as

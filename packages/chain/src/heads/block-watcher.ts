@@ -51,8 +51,8 @@ export interface BlockWatcher {
   /** As `fresh`, of what this process has read itself: for decisions that a wrong head spoils. */
   read(maxAgeMs: number): Promise<BlockHeader>;
   /**
-   * Takes over a head that another process of the same operator has read, for `latest` and `fresh`,
-   * until the next poll. Its blocks are compared with no others, and cause no event.
+   * Takes over a head that another process of the same operator has read. It serves `latest` and
+   * `fresh` until the next poll. Its blocks are compared with no others, and cause no event.
    */
   learn(head: BlockHeader): void;
   /**

@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 
 export interface RequestGate {
   /**
-   * Waits for a slot. Resolves to the function that releases it; rejects with the signal's reason
+   * Waits for a slot. Resolves to the function that releases it. Rejects with the signal's reason
    * when that comes first, and at once where too many of its kind wait.
    */
   enter(calls: number, signal: AbortSignal, options?: { isUrgent?: boolean }): Promise<() => void>;

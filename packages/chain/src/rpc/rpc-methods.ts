@@ -16,8 +16,8 @@ export function isRepeatable(method: string): boolean {
 const urgent = /^eth_(sendRawTransaction|getTransactionReceipt|getTransactionCount|chainId)$/;
 
 /**
- * Returns whether a call goes before others where an endpoint's budget is short: it ends payments
- * that were accepted, while others begin new ones.
+ * Returns whether a call goes before others where an endpoint's budget is short. Such a call ends
+ * accepted payments, while others begin new ones.
  */
 export function isUrgentMethod(method: string): boolean {
   return urgent.test(method);

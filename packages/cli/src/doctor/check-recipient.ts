@@ -38,7 +38,7 @@ export interface Recipient {
  * Looks for payments to the seller that its ledger does not know. Another seller's ledger then has
  * the same recipient, and one transfer can buy at both.
  *
- * Only payments of the last blocks can be seen: transfers to the recipient whose payer's
+ * Only payments of the last blocks can be seen. They are transfers to the recipient whose payer's
  * authorization was used in the same transaction. A plain transfer is no payment.
  */
 export async function checkRecipient(options: {

@@ -13,9 +13,9 @@ export function keptNameOf({ nonce }: { nonce: string }): string {
 }
 
 /**
- * Files that may hold a kept payment of this user: in the current folder, and in its substitute
- * when that is read-only. Other users may plant files there, and as many as they like: none of
- * theirs is read. Nor is a named pipe, which would block the read without end.
+ * Files that may hold a kept payment of this user. They are in the current folder, or in its
+ * substitute when that is read-only. Other users may plant files there, and as many as they like:
+ * none of theirs is read. Nor is a named pipe, which would block the read without end.
  */
 export async function searchKept({ folder, temporaryFolder, userId }: Io): Promise<string[]> {
   const folders = [...new Set([folder, temporaryFolder])];

@@ -16,7 +16,7 @@ export interface KernelLock {
 /**
  * Tries once to lock a file, by an exclusive transaction of SQLite that never writes.
  *
- * SQLite serves as a lock only: Node has no call for file locks, and SQLite has the kernel's on
+ * SQLite serves as a lock only. Node has no call for file locks, and SQLite has the kernel's on
  * every platform. The kernel releases a lock when its process ends, however that ends. Process ids,
  * host names, container names and clocks play no part.
  *

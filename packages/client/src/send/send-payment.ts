@@ -29,9 +29,8 @@ const firstPauseMs = 500;
  * Sends a payment until the seller has decided: the same one each time, never another. Redirects
  * are not followed, so the payment goes to its own URL alone.
  *
- * @throws OutcomeUnclearError when it was sent and its outcome is unknown; also when it was
- * rejected after such an attempt, and when the caller aborted meanwhile (the reason is its
- * `cause`).
+ * @throws OutcomeUnclearError when it was sent and its outcome is unknown. That includes a
+ * rejection after such an attempt, and a caller that aborted meanwhile (the reason is its `cause`).
  * @throws PaymentError `unreachable` when no attempt came as far as a connection.
  */
 export async function sendPayment(options: {

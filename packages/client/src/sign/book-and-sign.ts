@@ -16,8 +16,8 @@ import type { SignedPayment } from "./signed-payment.ts";
  * the payment, it may be kept. Then it stays booked until it cannot be used.
  *
  * @throws OfferRefusedError `over_budget` when the budget has room for none
- * @throws PaymentError when the budget cannot be kept or the account does not sign; the error of
- * `beforeSend`; the signal's reason when the caller aborted
+ * @throws PaymentError when the budget cannot be kept or the account does not sign. Else the error
+ * of `beforeSend`, or the signal's reason when the caller aborted
  */
 export async function bookAndSign(
   context: PayingFetchContext,

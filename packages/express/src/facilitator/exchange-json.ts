@@ -12,8 +12,8 @@ const maxFacilitatorAnswerBytes = 256 * 2 ** 10;
  * Sends JSON and reads JSON. One deadline covers the body of the answer, too, which has a bound.
  * Redirects are not followed: the seller did not choose their target.
  *
- * @throws FacilitatorError `unavailable` when there is no answer, or the facilitator says that it
- * cannot give one; `bad_response` when the answer is something else. Its message names no address.
+ * @throws FacilitatorError `unavailable` when there is no answer, or the facilitator cannot give
+ * one; `bad_response` when the answer is something else. Its message names no address.
  */
 export async function exchangeJson(options: {
   url: string;

@@ -4,8 +4,8 @@ import { findKnownChain, type Network, settleTimeoutMsFor } from "@coinslot/prot
 const graceMs = 5_000;
 
 /**
- * Default deadline of a settlement at a facilitator elsewhere, in milliseconds: a little more than
- * that one waits for the chain's blocks. An earlier end would lose the hash of its answer.
+ * Default deadline of a settlement at a remote facilitator, in milliseconds. It is a little more
+ * than that one waits for the chain's blocks. An earlier end would lose the hash of its answer.
  */
 export function settleDeadlineMs(network: Network): number {
   return settleTimeoutMsFor(findKnownChain(network)?.blockTimeMs) + graceMs;

@@ -35,7 +35,7 @@ export interface Place {
 }
 
 /**
- * The default limits. By Little's law, requests in flight = rate × time: one core sells about 1,000
+ * The default limits. By Little's law, requests in flight = rate × time. One core sells about 1,000
  * a second, and a chain with blocks of a second settles in one. More would only wait longer.
  */
 export const defaultLimits: LoadLimits = { maxPaidRequests: 1_000, maxHeldBytes: 256 * 2 ** 20 };
@@ -62,7 +62,7 @@ const spareShare = 1 / 64;
 export const verifiedShare = 1 / 2;
 
 /**
- * Share of the places that unverified payments of one client may have: a wallet costs nothing, and
+ * Share of the places that unverified payments of one client may have. A wallet costs nothing, and
  * a caller of many would keep all others out.
  */
 const clientShare = 1 / 2;

@@ -3,7 +3,7 @@ import { type Authorization, formatAuthorization } from "@coinslot/protocol";
 import type { Request } from "express";
 
 /**
- * Identity of a request: a hash over its method, URL, body, the headers named by its route, and its
+ * Identity of a request: a hash over its method, URL, body, the route's named headers, and its
  * payment's content. The URL is the one that the buyer wrote. A request with an unknown body equals
  * no other, so that nothing resumes it.
  *

@@ -32,7 +32,7 @@ interface Waiter extends Pick<TurnRequest<unknown>, "mayWait" | "isGone"> {
 /**
  * Creates one FIFO queue per key. Only the first request of each queue polls. The others wait
  * behind it: a thousand of them cost no more than one. With each poll, those behind it leave whose
- * callers have left. Of those that may not wait any more, the newest leaves: the room that it gives
+ * callers have left. Of those that may not wait any more, the newest leaves. The room that it gives
  * back may be enough for the others. Requests of another process have a queue of their own. The
  * record that both processes ask decides which request is served.
  */

@@ -31,7 +31,7 @@ interface Node<Item> {
  * - a text of plain ASCII signs, which matches itself, in any letter case;
  * - a parameter, and any other text without a special sign, which match one segment.
  *
- * A path with any other sign (a group, an optional part, a regular expression) is found always: in
+ * A path with any other sign (a group, an optional part, a regular expression) is found always. In
  * Express 4 such a sign may change the segments before it. A wildcard at the end is the exception.
  * The rest of a request's path, behind the segments of a route's path, excludes nothing.
  */

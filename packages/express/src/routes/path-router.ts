@@ -53,7 +53,7 @@ export function createPathRouter(options: {
 
   /**
    * A method as keys name it, and `*` for all that no key names. Middleware may have taken it from
-   * a form: Express serves `get` as `GET`, and invented methods must not fill the memory.
+   * a form. Express serves `get` as `GET`, and invented methods must not fill the memory.
    */
   function verbOf(method: string): string {
     const verb = method.toUpperCase();

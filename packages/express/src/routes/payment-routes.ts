@@ -76,7 +76,7 @@ export interface AuthorizationRoutePayment extends RoutePaymentBase {
   /** Time limit of the handler. Default 60; a payment must stay good for longer than that. */
   handlerTimeoutSeconds?: number | undefined;
   /**
-   * Fate of the payment when the buyer leaves while the handler runs: `release` charges nothing,
+   * Fate of the payment when the buyer leaves while the handler runs. `release` charges nothing,
    * `settle` charges and keeps the answer for the same request. By default `release` for safe
    * methods (GET, HEAD, OPTIONS, TRACE) and `settle` for the others, which may have changed
    * something.
@@ -105,8 +105,8 @@ export type RouteVerb =
   | "SEARCH";
 
 /**
- * Key of the requests to sell: a verb or `*`, a space, and a path in the syntax of the installed
- * Express. A path alone is for all verbs. A path is the full one or the one relative to the mount.
+ * Key of the requests to sell: a verb or `*`, a space, and a path as the installed Express writes
+ * it. A path alone is for all verbs. A path is the full one or the one relative to the mount.
  */
 export type RouteKey = `${RouteVerb | "*"} /${string}` | `/${string}`;
 

@@ -37,7 +37,7 @@ export interface Wire<Credential = unknown> {
   read(request: IncomingMessage): Credential;
   /**
    * Removes the payment from a request whose handler runs. A handler that forwards its headers, as
-   * proxies do, would pass a signed payment upstream, and a logger would record it.
+   * proxies do, would pass a signed payment upstream. A logger would record it.
    */
   withhold(request: IncomingMessage): void;
 
@@ -48,7 +48,7 @@ export interface Wire<Credential = unknown> {
 
   /**
    * Puts the receipt of a settlement, good or bad, into the head of an answer. A wire may leave it
-   * out of a failure of the settlement, or of an `upfront` handler, whose status is set.
+   * out of a settlement's failure, or of a failed `upfront` handler, whose status is set.
    */
   writeReceipt(response: ServerResponse, settlement: SettleResponse, credential: Credential): void;
   /** The answer to a payment that failed; `undefined`: 402, with a fresh offer. */

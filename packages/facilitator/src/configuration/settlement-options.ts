@@ -12,7 +12,7 @@ import type { ConfiguredTimes } from "../settle/pace/paced-times.ts";
 export interface SettlementOptions {
   /**
    * Time that `settle` waits for an outcome until it answers that it is pending. Default 30 s, or
-   * four blocks and those that a payment waits for on top of its own; 100 s at most.
+   * four blocks and those that a payment waits for; 100 s at most.
    */
   settleTimeoutSeconds?: number | undefined;
   /** Time for which a kept answer can be had again with its key. Default one hour. */
@@ -20,7 +20,7 @@ export interface SettlementOptions {
   /** Answers larger than this are not kept. Default 1 MiB. */
   maxAnswerBytes?: number | undefined;
   /**
-   * Maximum bytes of kept answers: of a payer (default 16 MiB), of a process (256 MiB), and in the
+   * Maximum bytes of kept answers: a payer's (default 16 MiB), a process's (256 MiB), and in the
    * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
    */
   answerLimits?: Partial<AnswerLimits> | undefined;

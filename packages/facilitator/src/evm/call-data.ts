@@ -4,9 +4,8 @@ import { fromRlp } from "viem";
 const eip1559Type = 2;
 
 /**
- * Call data of a transaction in one of the two forms that relayers sign. By viem's
- * `parseTransaction`, which writes it as hex, byte by byte, full batches took a twelfth of a paid
- * GET's allocations.
+ * Call data of a transaction in one of the two forms that relayers sign. viem's `parseTransaction`
+ * writes it as hex, byte by byte. Full batches took a twelfth of a paid GET's allocations.
  *
  * @throws where these are not the bytes of such a transaction.
  */

@@ -3,9 +3,9 @@ import type { LedgerReads } from "./ledger-context.ts";
 import type { LedgerSchema } from "./schema.ts";
 
 /**
- * Reads of operators, apart from those of buyers: on SQLite in a thread with a connection of its
- * own, on PostgreSQL over two connections of their own. So they hold neither the event loop nor a
- * connection that a buyer waits for. Opened at the first read.
+ * Reads of operators, apart from those of buyers. On SQLite they are in a thread with its own
+ * connection, on PostgreSQL over two connections of their own. So they hold neither the event loop
+ * nor a connection that a buyer waits for. Opened at the first read.
  */
 export interface OperatorReads {
   run<Result>(read: (reads: LedgerReads) => Promise<Result>): Promise<Result>;

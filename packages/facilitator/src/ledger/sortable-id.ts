@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 /**
  * An id that sorts by its time, so that rows which are made together lie together. It has 48 bits
- * of milliseconds, then the random ones of a UUID, of which Node makes many at a time.
+ * of milliseconds, then the random ones of a UUID. Node makes many of these at a time.
  */
 export function createSortableId(now: number): string {
   return timePart(now) + randomUUID().replaceAll("-", "");

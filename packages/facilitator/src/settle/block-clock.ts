@@ -5,8 +5,8 @@ export interface BlockClock {
   /** Time between two blocks: the usual one, or less where they came faster lately. */
   blockTimeMs(): number;
   /**
-   * Time until the next block can be seen; `undefined` where blocks come too fast, or too
-   * irregularly, for timestamps in seconds to tell.
+   * Time until the next block can be seen. `undefined`: blocks come too fast, or too irregularly,
+   * for timestamps in seconds.
    */
   msToBlock(): number | undefined;
 }

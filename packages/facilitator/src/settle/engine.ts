@@ -210,7 +210,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
 }
 
 /**
- * True if a receipt may have changed before its next poll is due: blocks left the chain, or nodes
+ * True if a receipt may have changed before its next poll is due. Blocks left the chain, or nodes
  * announce each new one.
  */
 function mayHaveMoved(event: BlockEvent, { rpc }: SettlementNetwork): boolean {

@@ -18,7 +18,7 @@ const balanceOfSelector = "0x70a08231";
 
 /**
  * Tries transfers by one `eth_call` each, in JSON-RPC batches. Every node can do it. It is slower
- * than the simulator contract, and blind to the effects of the calls: `isExact` is `false` only
+ * than the simulator contract, and blind to the effects of the calls. `isExact` is `false` only
  * where there can be none. All of it is read at one block. Where the node does not answer a
  * question about a transfer, that is the result for this transfer alone.
  *

@@ -46,10 +46,10 @@ const allProven = "all proven";
 
 /**
  * Creates a budget. A payment counts from its start, so that a burst is bounded as well. It counts
- * against its caller alone: the payer that a forged payment names has no part in it. A payment whose
- * caller leaves before its trial stays counted: whether it has code was asked already. A settled
- * payment proves its payer, and a valid verdict does not: the money that it shows may be moved on
- * to the next wallet.
+ * against its caller alone: the payer that a forged payment names has no part in it. A payment
+ * whose caller leaves before its trial stays counted: whether it has code was asked already. A
+ * settled payment proves its payer. A valid verdict does not: its money may be moved on to the next
+ * wallet.
  */
 export function createSignatureBudget(options: {
   limits?: SignatureLimits | undefined;

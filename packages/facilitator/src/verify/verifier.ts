@@ -54,8 +54,8 @@ export interface Verifier {
     options?: VerifyOptions,
   ): LocalVerdict;
   /**
-   * The same, and the signature: one that is not of the payer's key is refused unless the payer has
-   * code, which only the chain can judge. No call to a node where that is known, or does not
+   * The same, and the signature. One that is not of the payer's key is refused, unless the payer
+   * has code. Only the chain can judge that. No call to a node where that is known, or does not
    * matter.
    *
    * @throws FacilitatorError when the chain is unreachable, or `limitKey` has asked too often.
@@ -70,7 +70,7 @@ export interface Verifier {
    *
    * @throws CallerGoneError when `options.wait` says so before a node is asked.
    * @throws FacilitatorError when the chain is unreachable, or too many of the payer's payments
-   * wait for it, which proves nothing about the payment.
+   * wait for it. That proves nothing about the payment.
    */
   verify(
     paymentPayload: unknown,

@@ -135,7 +135,7 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
       get(`${url}${history}`, { headers }, resolve).on("error", reject);
     });
     response.pause();
-    // Each of these is a round trip to the server, so the file has a hundred turns to run ahead of
+    // Each of these is a round trip to the server. So the file has a hundred turns to run ahead of
     // its reader.
     const takeTurns = async () => {
       for (let turn = 0; turn < 100; turn += 1) await call("/api/v1/chains");

@@ -29,7 +29,7 @@ export interface TransferApiOptions {
    */
   authStatus?: "specified" | "live";
   /**
-   * Requires no key and limits no caller: for a router behind a layer with its own access control,
+   * Requires no key and limits no caller. For a router behind a layer with its own access control,
    * such as a payment. There are no operations on keys then. Default false.
    */
   unsafeOpenAccess?: boolean;

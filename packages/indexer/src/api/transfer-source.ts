@@ -38,7 +38,7 @@ export interface TokenHealth extends TokenName {
   /** Blocks from the newest indexed one to the chain's head. */
   lag: number | undefined;
   /**
-   * The last block up to which all are indexed, and the last up to which all were read twice or
+   * The last block up to which all are indexed. And the last up to which all were read twice or
    * proven.
    */
   indexedTo?: number | undefined;

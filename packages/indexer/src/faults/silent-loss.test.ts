@@ -298,7 +298,7 @@ function cutAtTimes(random: Random, share: number): Fault {
 }
 
 /**
- * A gateway that gives each call of a batch to one of two nodes, one of which misses the newest
+ * A gateway that gives each call of a batch to one of two nodes. One of these misses the newest
  * blocks.
  */
 function spreadBatches(random: Random, behind: number): Fault {

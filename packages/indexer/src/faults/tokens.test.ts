@@ -15,8 +15,8 @@ describe.each(engines)("tokens, on $engine", ({ createUrl }) => {
       const database = await createUrl();
       const rpcUrls = [devnet.rpcUrl];
       const silent = await devnet.deployMisbehavingToken("returnsNothing");
-      // The product's own: on a busy machine, a block of 10,001 transfers is read and written longer
-      // than the lease and the time limit of other tests, and each attempt would lose the lease.
+      // The product's own. On a busy machine, a block of 10,001 transfers takes longer than other
+      // tests' lease and time limit. Each attempt would lose the lease.
       const leaseMs = 15_000;
       const chain = {
         requestTimeoutMs: 20_000,

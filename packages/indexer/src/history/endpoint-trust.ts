@@ -27,8 +27,8 @@ interface Proven {
 
 export interface EndpointTrust {
   /**
-   * The first block from which on an answer cannot be believed: `range.next` when all can,
-   * `range.from` when not even its first block. May ask the endpoint more.
+   * The first block from which on an answer cannot be believed. `range.next`: all can;
+   * `range.from`: not even its first block. May ask the endpoint more.
    */
   believedUpTo(
     endpoint: RpcEndpointHandle,

@@ -43,9 +43,9 @@ const blockLimit =
   /(?:range|blocks?|distance|span)\D{0,40}?(\d[\d,_]*k?)\b|\b(\d[\d,_]*k?)[ -]?blocks?/i;
 
 /**
- * Number of blocks that an endpoint says it accepts, in one of the common forms: "Try with this
- * block range [0x1, 0x2]", "block range is limited to 2,000", "up to a 500 block range". It may be
- * nonsense: the caller takes it only if it is less than the refused number.
+ * Number of blocks that an endpoint says it accepts, in one of the common forms. Examples: "Try
+ * with this block range [0x1, 0x2]", "block range is limited to 2,000", "up to a 500 block range".
+ * It may be nonsense: the caller takes it only if it is less than the refused number.
  */
 function suggestedSpan(text: string): number | undefined {
   const [, from, to] = blocksFromTo.exec(text) ?? [];

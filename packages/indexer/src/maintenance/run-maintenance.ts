@@ -60,7 +60,8 @@ const stoppedPatienceMs = 2_000;
  * Requests maintenance of the writing process, and follows it to its end. Where no process has the
  * writer lease, this one takes it until the end. Where a service has it, the service works, and
  * goes on when this process has ended. Throws a `MaintenanceError`, an `IndexerConfigurationError`,
- * the signal's reason, or an error with the chain's problem where it is stopped and stays so.
+ * or the signal's reason. Where the chain stays stopped, it throws an error with the chain's
+ * problem.
  */
 export async function runMaintenance(options: {
   configuration: IndexerConfigurationInput;

@@ -175,7 +175,7 @@ async function rewind(
 /**
  * The lowest missing block, if history announces missing blocks after a rewind to `target`. No
  * retraction can name their transfers, which readers may know. Missing blocks below an indexed one
- * that stays are filled without a word, and those of a token without configuration are not filled.
+ * that stays are filled without an event. Those of a token without configuration are not filled.
  */
 function findMissing(
   coverage: ReadonlyMap<number, readonly BlockRange[]>,

@@ -30,7 +30,7 @@ export interface ChainEvidence {
 /** Number of blocks that shows a property of the chain; one node may be wrong. */
 const rootsUntilUnprovable = 3;
 /**
- * A chain may leave transactions of its own out of the root of some blocks: there the same receipts
+ * A chain may leave transactions of its own out of the root of some blocks. There the same receipts
  * keep coming.
  */
 const timesUntilOdd = 4;

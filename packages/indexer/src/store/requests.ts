@@ -38,7 +38,7 @@ export async function addRequest(
 
 /**
  * The oldest request of a chain that is not done. In doubt about final blocks a reindex is passed
- * over: it deletes the blocks by which the common one is found. A later rewind goes before it.
+ * over. It deletes the blocks by which the common one is found. A later rewind goes before it.
  */
 export async function readNextRequest(
   kysely: Kysely<IndexerSchema>,

@@ -29,7 +29,7 @@ interface Vote {
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
  * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
  * until another one answers. One with its head below the block votes about the newest known block
- * that it reaches, and higher ones wait for it.
+ * that it reaches. Higher ones wait for it.
  */
 export async function agreeOnBlock(
   context: Pick<ChainContext, "chain" | "database" | "logger" | "pool" | "outvoted">,

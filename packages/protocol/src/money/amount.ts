@@ -20,7 +20,7 @@ export const amountSchema = z
 /**
  * Reads a human price such as `"$0.001"` or `"0.001"` into the token's smallest unit.
  *
- * @returns `undefined` when the text is no price, or has no exact value in `decimals` digits: a
+ * @returns `undefined` when the text is no price, or has no exact value in `decimals` digits. A
  * price is never rounded.
  */
 export function parseMoney(text: string, decimals: number): bigint | undefined {

@@ -96,9 +96,9 @@ const rollup = {
  * The known chains; another EVM chain works by configuration. One entry holds all data that the
  * packages need.
  *
- * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint), Hyperlane's
- * registry (depth of Plasma and Stable; elsewhere at least 64), the tables of `@x402/evm` and
- * Circle's list of contracts (USDC and its domain), the public deployments of USDT0. A facilitator
+ * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint). Hyperlane's
+ * registry (depth of Plasma and Stable; elsewhere at least 64). The tables of `@x402/evm` and
+ * Circle's list of contracts (USDC and its domain). The public deployments of USDT0. A facilitator
  * compares each domain with its chain at the start.
  */
 export const knownChains: readonly KnownChain[] = [

@@ -3,7 +3,7 @@ const loopback = /^(?:127(?:\.[0-9]+){3}|\[::1\]|(?:.+\.)?localhost)$/;
 
 /**
  * Operator of an RPC URL, as far as the URL shows it: the host name. Two ports of one host, like
- * two of its paths, are one operator: a lie on one of them is a lie on both.
+ * two of its paths, are one operator. A lie on one of them is a lie on both.
  *
  * A loopback host counts by name and port. Its nodes belong to the user of this machine, so a lie
  * there harms that user alone. A local fork and a local node can check one another.

@@ -11,10 +11,9 @@ const endOfRows = -1;
 const firstBytesPerRow = 200;
 
 /**
- * Rows in the format of `COPY … FROM STDIN (FORMAT binary)`. Supports the types that
- * `dialect.types` are made of: `bigint` from whole numbers, `numeric` from decimal texts without a
- * fraction or a sign, `bytea`, `text`. Throws a `TypeError` on any other type, or a value that does
- * not fit its type.
+ * Rows in the format of `COPY … FROM STDIN (FORMAT binary)`. Supports the types of `dialect.types`:
+ * `bigint` from whole numbers, `numeric` from decimal texts without a fraction or a sign, `bytea`,
+ * `text`. Throws a `TypeError` on any other type, or a value that does not fit its type.
  */
 export function encodeCopyRows(rows: readonly object[], columns: readonly CopyColumn[]): Buffer {
   const output = createOutput(fileHeader.length + rows.length * firstBytesPerRow);

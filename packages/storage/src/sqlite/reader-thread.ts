@@ -37,7 +37,7 @@ interface Asked {
 
 /**
  * Kysely's driver over a thread that reads. One caller has the connection at a time, for one query
- * or one transaction, so a transaction sees one moment of the file.
+ * or one transaction. So a transaction sees one moment of the file.
  *
  * A thread that has ended rejects its queries. The next caller gets a new one.
  *

@@ -73,8 +73,8 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
 
 /**
  * Opens the file in a thread of its own, for reading. Rejects with a `DatabaseError` when it cannot
- * be opened or is none. Where the thread's program is missing, as in a program bundled into one
- * file, the file is opened in this thread.
+ * be opened or is none. Where the thread's program is missing, as in a bundle of one file, the
+ * database is opened in this thread.
  */
 export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
   const start = () =>

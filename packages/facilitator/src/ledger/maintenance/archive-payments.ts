@@ -23,13 +23,13 @@ export interface ArchiveOptions extends WalkOptions {
 
 /**
  * Moves payments that have ended into `archived_payments`, without the parts that served their
- * requests, and deletes the signatures of the other final ones. One step of a walk in the order of
+ * requests. Deletes the signatures of the other final ones. One step of a walk in the order of
  * their creation.
  *
- * A payment has ended when two conditions hold. The chain can do nothing for it any more: final or
- * closed before `before`, or never queued, and past its `validBefore`. No buyer can be served for
- * it: delivered, and its kept answer gone. A request for an archived payment finds none, as if it
- * had never been seen, and its authorization is refused as expired.
+ * A payment has ended when two conditions hold. The chain can do nothing for it any more. It is
+ * final or closed before `before`, or never queued, and past its `validBefore`. No buyer can be
+ * served for it: delivered, and its kept answer gone. A request for an archived payment finds none,
+ * as if it were unknown. Its authorization is refused as expired.
  *
  * The racers are a caller that reserves a released payment once more, one that resumes a payment
  * which was not delivered, and another process that archives. Rows that one of them has locked are

@@ -8,7 +8,7 @@ import { nextAfter, oldAmong, type WalkOptions, type WalkStep } from "./walk.ts"
 
 /**
  * Deletes final transactions with their signed forms. One step of a walk in the order of their
- * creation. A nonce must not be used again, so a relayer's highest one stays: the next is counted
+ * creation. A nonce must not be used again, so a relayer's highest one stays. The next is counted
  * from it, and the chain has used those below.
  *
  * A final row stays final, and a highest nonce only rises, so no guard is needed against other

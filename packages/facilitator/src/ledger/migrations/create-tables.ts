@@ -66,7 +66,7 @@ async function createPayments(schema: SchemaModule, types: Dialect["types"]): Pr
     .where(sql<SqlBool>`token is not null`)
     .execute();
   // SQLite uses such an index only for statements that show the very same condition. The index is
-  // in the order of creation, and not of the ids: the primary key has all ids that ever were.
+  // in the order of creation, and not of the ids. The primary key has all ids that ever were.
   await schema
     .createIndex("payments_reserved")
     .on("payments")

@@ -6,7 +6,7 @@ import type { Transaction } from "kysely";
  *
  * The previous release goes on beside this step. Its rows have no authority, which means the asset.
  * With one scheme every authority is the asset, so the unique index on the asset still holds the
- * identity. A new index would lock a large table for longer than a heartbeat: the release that adds
+ * identity. A new index would lock a large table for longer than a heartbeat. The release that adds
  * a second authority builds it concurrently, before it drops the old one.
  */
 export async function recordWhatWasSold<Schema>(

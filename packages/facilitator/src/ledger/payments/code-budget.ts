@@ -105,7 +105,7 @@ export async function readCodeBudget(options: {
  * Records the gas that a transaction has burnt for payments that it did not execute. It is never
  * more than they had at risk. Other payments have no such row.
  *
- * No lock of the budget is taken: a reservation that reads the row before sees more gas spent, and
+ * No lock of the budget is taken. A reservation that reads the row before sees more gas spent, and
  * admits less. While a payment is open again, all its gas is at risk again.
  */
 export async function billBurntGas(options: {

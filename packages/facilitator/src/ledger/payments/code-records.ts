@@ -11,8 +11,8 @@ export interface PayerRecord {
   /** Its open payments that may burn gas. */
   open: number;
   /**
-   * Its payments that were confirmed since a transaction for it moved nothing, if one did, and
-   * that our transaction executed, or none of ours tried.
+   * Its payments that were confirmed since a transaction for it moved nothing, if one did. Our
+   * transaction executed them, or none of ours tried them.
    */
   confirmed: number;
 }
@@ -102,7 +102,7 @@ export async function addToRecords(options: {
 
 /**
  * Takes payments whose block has left the chain from their payers' records. One that had added
- * nothing is taken too: a record may be too small after a reorganisation, and never too large.
+ * nothing is taken too. A record may be too small after a reorganisation, and never too large.
  */
 export async function takeFromRecords(options: {
   transaction: Transaction<LedgerSchema>;

@@ -25,8 +25,8 @@ export interface PaymentOutcomes {
         inclusion: Inclusion;
         gasShare?: bigint | undefined;
         /**
-         * Another sender's transaction executed it, and ours was included in vain: the gas that
-         * the budget of payers with code bills for that.
+         * Gas that the budget of payers with code bills where another sender's transaction executed
+         * it, and ours failed.
          */
         billedGas?: bigint | undefined;
         /** A transaction of ours burnt gas for it, before another sender's executed it. */
@@ -58,7 +58,7 @@ export interface PaymentOutcomes {
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
   /**
    * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. A
-   * decision on the queue does not hold for others: a transaction carries them by now, or they were
+   * decision on the queue does not hold for others. A transaction carries them by now, or they were
    * signed anew.
    */
   queuedUnder?: readonly string[] | undefined;
@@ -69,7 +69,7 @@ export interface PaymentOutcomes {
  * states named is left alone.
  *
  * The racers are two processes that read the same block, the old and the new holder of a lease.
- * They write the same, and the second changes nothing: also not where the payment has failed, was
+ * They write the same, and the second changes nothing. That holds where the payment has failed, was
  * reserved again, and another transaction carries it by now.
  *
  * @returns the payments that changed, in their current state.
@@ -175,7 +175,7 @@ async function record(
 }
 
 /**
- * True if a confirmed payment counts for its payer's record: our transaction executed it, or none
+ * True if a confirmed payment counts for its payer's record. Our transaction executed it, or none
  * of ours ever tried it.
  */
 function isRecord(

@@ -78,8 +78,8 @@ export async function reserveStillExecutable(options: ReserveAgainOptions): Prom
 }
 
 /**
- * Writes the row, unless it is another one than was read: its owner was frozen, has woken up and
- * queued it. Then the whole decision is undone, and made again by the writer.
+ * Writes the row, unless it is another one than was read. Its owner may have been frozen, woken up
+ * and queued it. Then the whole decision is undone, and made again by the writer.
  */
 async function overwrite(
   { transaction, payment, token }: ReserveAgainOptions,

@@ -111,7 +111,7 @@ interface Reservations {
  * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
  * lock stays true until the commit. (Other writers only lower them.) A third racer is a frozen
  * process that wakes up and queues the payment that is taken over here. It takes no lock of payers,
- * so a row is overwritten only as it was read; else all is decided anew.
+ * so a row is overwritten only as it was read. Else all is decided anew.
  */
 async function reservePayments(
   ledger: LedgerContext,

@@ -32,8 +32,9 @@ export function areNamesKnown(
 }
 
 /**
- * The names in these requests: known ones, and the others from the dictionary, where they are added
- * or their use is written. Pass them to `rememberSoldNames` once the transaction is committed.
+ * The names in these requests: known ones, and the others from the dictionary. There they are
+ * added, or their use is written. Pass them to `rememberSoldNames` once the transaction is
+ * committed.
  *
  * The racers are processes that add the same name, or forget it. One of the two writes waits for
  * the other: an added name is used, a forgotten one is added again. All write in the order of the

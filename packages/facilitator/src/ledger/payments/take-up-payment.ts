@@ -5,8 +5,8 @@ import type { LedgerSchema } from "../schema.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
 /**
- * Gives an open payment to a request. The racer is a frozen process that wakes up and counts a run,
- * or ends its request, after its row was read. The token is another one then, or `runs` is more.
+ * Gives an open payment to a request. The racer is a frozen process that wakes up after its row was
+ * read. It counts a run, or ends its request. The token is another one then, or `runs` is more.
  */
 export async function takeUpPayment(
   { ledger, transaction }: { ledger: LedgerContext; transaction: Transaction<LedgerSchema> },

@@ -17,7 +17,7 @@ export interface IdTimes {
 export const dayMs = 86_400_000;
 
 /**
- * An id has the time of its request, and its row the time of its reservation, which locks and
+ * An id has the time of its request. Its row has the time of its reservation, which locks and
  * retries may delay. Also bounds a clock that is set back between the two.
  */
 const maxDelayMs = 10 * 60_000;

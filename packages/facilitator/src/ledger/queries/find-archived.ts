@@ -32,9 +32,9 @@ interface ArchivedBounds {
 }
 
 /**
- * The newest archived payments of a filter, by the way that costs the least: of a payer, and of
- * those that are not confirmed, by their index. Of a network, asset or route, and confirmed ones,
- * along the ids of those days whose sums have such payments. All others along the ids.
+ * The newest archived payments of a filter, by the way that costs the least. A payer's, and those
+ * that are not confirmed, have an index. Of a network, asset or route, and confirmed ones, along
+ * the ids of those days whose sums have such payments. All others along the ids.
  */
 export async function readArchived(
   reads: LedgerReads,

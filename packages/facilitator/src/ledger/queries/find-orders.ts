@@ -29,7 +29,7 @@ export interface OrderedPayment {
 type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
 /**
- * Payments with their orders, by their ids. `where` does not choose the first of them by the id:
+ * Payments with their orders, by their ids. `where` does not choose the first of them by the id.
  * PostgreSQL goes through all payments in that order if it expects to find enough soon.
  */
 export async function findOrders(

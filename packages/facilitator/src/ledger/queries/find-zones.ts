@@ -5,8 +5,8 @@ import { createdIds, dayMs, type IdTimes } from "./created-range.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 
 /**
- * Times whose ids have all ended payments of a filter: the days that its sums name, and the changes
- * after them. The newest first; no two overlap.
+ * Times whose ids have all ended payments of a filter. They are the days that its sums name, and
+ * the changes after them. The newest first; no two overlap.
  */
 export async function findZones(
   reads: LedgerReads,

@@ -37,9 +37,9 @@ const maxDay = Math.floor(2 ** 48 / dayMs);
 /**
  * Counts the payments of the ledger by network, asset and state.
  *
- * Reads the sums of whole days, and payments only where there are none: open ones, those at the
- * ends of a range that is not of whole days, and those from before the sums until these contain
- * them. A whole day includes payments that retention has deleted.
+ * Reads the sums of whole days, and payments only where there are no sums. These are open ones, and
+ * those at the ends of a range that is not of whole days. They are also those from before the sums,
+ * until these contain them. A whole day includes payments that retention has deleted.
  */
 export function paymentStats(
   reads: LedgerReads,

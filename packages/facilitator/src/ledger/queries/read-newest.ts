@@ -12,7 +12,8 @@ import { findZones, unsummedZone } from "./find-zones.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 
 /**
- * The newest payments of a filter that are not archived, in the order of their ids, by the way that costs the least:
+ * The newest payments of a filter that are not archived, in the order of their ids. By the cheapest
+ * way:
  *
  * - of a payer: by its index, and sorted.
  * - in an open state: by the index of that state, and sorted; open payments are few.
@@ -84,7 +85,7 @@ function matches({ filter, routeId }: Listing) {
 
 /**
  * Finds all ids, then takes the newest. In one step, a database would go along the ids if it
- * expects to find enough soon, and might come to the oldest payment.
+ * expects to find enough soon. It might come to the oldest payment.
  */
 async function readSorted(
   list: Listing,

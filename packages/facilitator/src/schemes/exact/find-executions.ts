@@ -35,7 +35,7 @@ const blocksPerQuestion = 1_000n;
 /**
  * Looks for authorizations that any sender executed or cancelled, in some blocks. One query for
  * each token and range of blocks, for any number of payments. A payment that is not found is not in
- * the result. The search for each token begins at the lowest `fromBlock` of its own payments: those
+ * the result. The search for each token begins at the lowest `fromBlock` of its own payments. Those
  * of a token that stays unreadable keep an old one.
  *
  * A log or a receipt that cannot be read leaves its payments `unknown`, and those alone. So do the

@@ -14,7 +14,7 @@ const transferTopic = topicOf("Transfer(address,address,uint256)");
  * Reads the outcomes of authorizations from the logs of one transaction. An authorization counts as
  * executed only by its own Transfer, the one that its token emitted for it.
  *
- * The pairing depends on the logs alone, not on the claims: payments of two queries, two processes
+ * The pairing depends on the logs alone, not on the claims. Payments of two queries, two processes
  * or two ledgers never share a Transfer. A payer may use up many nonces in one transaction beside
  * one real transfer to the seller.
  */
@@ -61,11 +61,11 @@ function pairTransfers(logs: readonly ReceiptLog[]): Map<string, ReceiptLog | un
  *
  * EIP-3009 leaves the order of the two events open; a token has one order. The Transfer is the next
  * event, as in the EIP's reference implementation, FiatToken and USDT0. It is the previous event
- * only where some authorization has no next one and each has a previous one: no Transfer that a
+ * only where some authorization has no next one and each has a previous one. So no Transfer that a
  * payer adds replaces that of a token of the usual order.
  *
- * With a token of the other order, a sender who executes another's authorization can add a
- * `transferFrom` of nothing behind it, and so hide its Transfer.
+ * With a token of the other order, a sender may execute another's authorization. A `transferFrom`
+ * of nothing behind it then hides its Transfer.
  */
 function pairTransfersOfPayer(events: readonly ReceiptLog[]): Map<Hex, ReceiptLog | undefined> {
   const next = new Map<Hex, ReceiptLog | undefined>();

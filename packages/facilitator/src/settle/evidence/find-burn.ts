@@ -25,7 +25,7 @@ const word = z
 export interface VainTry {
   /**
    * Gas that the shared budget bills. None where another sender's transaction is known to stand
-   * before ours, and the token refused ours with little gas: an observer of the mempool can do that
+   * before ours, and the token refused ours with little gas. An observer of the mempool can do that
    * to an honest wallet, as to a key.
    */
   billedGas: bigint;
@@ -66,7 +66,7 @@ export async function findBurn(options: {
 
 /**
  * Place of an authorization's use beside the receipt's transaction. `undefined` where the node does
- * not return it: during a reorganisation two blocks have one number, and their orders say nothing
+ * not return it. During a reorganisation two blocks have one number, and their orders say nothing
  * together.
  */
 function placeOf(use: Execution, receipt: TransactionReceipt): "before" | "behind" | undefined {
@@ -82,7 +82,8 @@ function placeOf(use: Execution, receipt: TransactionReceipt): "before" | "behin
 
 /**
  * Resolves to whether the authorization was unused, and its payer had the money. That is at the end
- * of the receipt's block, or, where it was used behind the receipt's transaction, at the beginning.
+ * of the receipt's block. Where it was used behind the receipt's transaction, it is at the
+ * beginning.
  */
 async function couldHavePaid(
   options: {

@@ -9,9 +9,8 @@ import { createWallet, payBy } from "../../testing/wallets.ts";
 const begin = useSettlingDevnet();
 
 /**
- * Accepts any signature until the block in its first slot; after it, uses 80,000 gas, which a
- * token's
- * ordinary refusal may also use, and refuses.
+ * Accepts any signature until the block in its first slot. After it, refuses and uses 80,000 gas,
+ * as a token's ordinary refusal may.
  */
 const cheapBurner: Hex = ("0x5f54431160155763" +
   "1626ba7e60e01b5f5260205ff35b62022ec05f205000") as Hex;

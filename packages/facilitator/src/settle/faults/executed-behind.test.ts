@@ -91,9 +91,9 @@ async function mineBeside(
 }
 
 /**
- * Starts a facilitator, and returns what settles a new payment of a wallet beside another sender's
- * calls in the same block; `place`: of these calls. Where there are several, the first gives the wallet
- * money, and it has none before. `says` changes the receipts of our transactions.
+ * Starts a facilitator. Returns a function that settles a new payment of a wallet beside another
+ * sender's calls in the same block. `place`: of these calls. Where there are several, the first
+ * gives the wallet money, and it has none before. `says` changes the receipts of our transactions.
  */
 async function begin(engine: (typeof engines)[number], says?: Record<string, unknown>) {
   here = await startSettlingDevnet(engine);

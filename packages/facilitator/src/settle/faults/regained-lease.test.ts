@@ -42,7 +42,7 @@ async function prepare(engine: (typeof engines)[number]) {
 }
 
 /**
- * A facilitator whose relayer loses its lease once while a batch is at a fault point, and has a new
+ * A facilitator whose relayer loses its lease once while a batch is at a fault point. It has a new
  * one before the batch goes on.
  */
 async function begin(engine: (typeof engines)[number], place: FaultPointName) {

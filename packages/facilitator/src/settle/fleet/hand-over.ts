@@ -21,7 +21,7 @@ export interface HandOver {
 }
 
 /**
- * Creates the sender. A message that is lost, or reaches a process that dies, loses no payment: the
+ * Creates the sender. A message that is lost, or reaches a process that dies, loses no payment. The
  * ledger has it, and sweeps find it. Payments that are offered while a message is sent share the
  * next one.
  */

@@ -48,8 +48,8 @@ interface Sharing extends RelayerSharingOptions {
 
 /**
  * Starts to hold a fair share of the relayers. README.md of the facilitator has the states. A
- * process lives as a settler while it holds a lease of its own name, which it renews with the
- * relayers' leases: it dies for the others as it loses those.
+ * process lives as a settler while it holds a lease of its own name. It renews that with the
+ * relayers' leases, so it dies for the others as it loses those.
  */
 export function startSharingRelayers(options: RelayerSharingOptions): RelayerSharing {
   const { context, network, relayers } = options;

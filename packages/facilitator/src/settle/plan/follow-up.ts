@@ -13,18 +13,18 @@ const stuckBlocks = 2;
 const minBlockMs = 100;
 
 /**
- * Time from which a transaction that is not full may follow those in flight, so that its payments
- * make the next block. Infinite: only a full one follows them. Milliseconds of the clock of `pace`.
+ * Time from which a transaction that is not full may follow those in flight, to reach the next
+ * block. Infinite: only a full one follows them. Milliseconds of the clock of `pace`.
  *
  * A transaction costs 21,000 gas and some 5,000 of Multicall3 besides its payments of 45,000. So
- * payments gather, and a further transaction leaves at the last moment for the next block: a tenth
- * of a block's time before it, and the time that a transaction takes to a node. A block then holds
- * two that are not full: the first after the block before, and this one. At 50 payments a second
- * that is 4% of gas with blocks of 250 ms, and 1% with slower ones.
+ * payments gather, and a further transaction leaves at the last moment for the next block. That is
+ * a tenth of a block's time before it, and the time that a transaction takes to a node. A block
+ * then holds two that are not full: the first after the block before, and this one. At 50 payments
+ * a second that is 4% of gas with blocks of 250 ms, and 1% with slower ones.
  *
  * A payment that comes later than that waits for the block behind. While the block is late, a
  * further transaction may leave each quarter of a block's time. After two blocks' time the chain
- * has stopped, or the oldest transaction in flight is stuck: those behind its nonce would wait with
+ * has stopped, or the oldest transaction in flight is stuck. Those behind its nonce would wait with
  * it, and take the places. Then payments gather, as they do where blocks come at once, or their
  * pace is unknown.
  *

@@ -10,9 +10,9 @@ import {
 } from "../../ledger/queries/find-queued.ts";
 
 /**
- * One lane of the payments that this process is to settle: those that it has queued itself, those
- * that another process has handed over, and those that were left in the ledger's queue. The ledger
- * is right. It decides whether a payment is still queued when a transaction is stored for it.
+ * One lane of the payments that this process is to settle. It has queued them itself, another
+ * process has handed them over, or they were left in the ledger's queue. The ledger is right. It
+ * decides whether a payment is still queued when a transaction is stored for it.
  *
  * ```text
  *              adopt, sweep                    read: still queued

@@ -9,7 +9,7 @@ import type { ComposedCall } from "./compose-call.ts";
 export type SentTrial = "passes" | "reverts" | "unknown";
 
 /**
- * Tries a transaction as it is about to be sent: same sender, price, gas and data, on top of the
+ * Tries a transaction as it is about to be sent: same sender, price, gas and data. It stands on the
  * pending block where the node has one. Code that runs in it can distinguish the two by nothing but
  * the block itself.
  *

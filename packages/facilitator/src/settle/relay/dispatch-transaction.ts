@@ -12,7 +12,7 @@ const maxRefusals = 3;
  * Sends the newest form of an open transaction, and acts on a node's refusal.
  *
  * @param lease the one under which `transaction` is followed. Under another, the relayer follows
- * another object for it, read from the ledger, and this one is left as it is.
+ * another object for it, read from the ledger. This one is left as it is.
  */
 export async function dispatchTransaction(
   relayer: Relayer,

@@ -26,8 +26,8 @@ export interface FeeQuoter {
   /** `undefined`: the chain asks more than the cap allows, so nothing should be sent now. */
   quote(): Promise<Fees | undefined>;
   /**
-   * Fees of a replacement: at least an eighth more than before in every part, since pools ask for a
-   * tenth, and at least today's quote. `undefined`: that is over the cap.
+   * Fees of a replacement: at least an eighth more than before in every part, and at least today's
+   * quote. Pools ask for a tenth. `undefined`: that is over the cap.
    */
   raise(before: Fees): Promise<Fees | undefined>;
   /**
@@ -53,7 +53,7 @@ const quietMs = 90_000;
 
 /**
  * Quotes fees from the base fee of the newest block, and from the node's tip. After a quiet time
- * both may be a minute old, so that a payment that comes alone costs no request for them. What is
+ * both may be a minute old. So a payment that comes alone costs no request for them. What is
  * offered then lasts for twelve full blocks, and a transaction that waits longer is replaced.
  */
 export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {

@@ -3,8 +3,8 @@ import type { Hex } from "@coinslot/protocol";
 /** Intrinsic gas of every transaction. */
 const transactionGas = 21_000n;
 /**
- * Gas that Multicall3 adds to a call, and the call's excess over a simulation that has touched the
- * balances before: cold accounts and slots (EIP-2929).
+ * Gas that Multicall3 adds to a call, and the call's excess over its simulation. That has touched
+ * the balances before; the call meets cold accounts and slots (EIP-2929).
  */
 const callOverheadGas = 6_000n;
 /**
@@ -26,8 +26,8 @@ export function calldataGas(data: Hex): bigint {
 }
 
 /**
- * Most gas that a transaction for one payment of a payer with code may use: its gas limit, or a
- * little more.
+ * Most gas that a transaction for one payment of a payer with code may use. It is its gas limit, or
+ * a little more.
  */
 export function gasAtRisk(callBytes: number, callGas: bigint): bigint {
   return transactionGas + 16n * BigInt(callBytes) + callGas;

@@ -15,7 +15,7 @@ const eip1559Type = Buffer.from([2]);
 
 /**
  * Signs the bytes that viem's `signTransaction` signs, without its passes over hex strings. A full
- * batch has 17 kB of call data: they took 6% of a paid GET's processor time and 15% of its garbage.
+ * batch has 17 kB of call data. They took 6% of a paid GET's processor time and 15% of its garbage.
  */
 export function createLocalSigner(account: KeyedAccount): RelayerSigner {
   return {

@@ -22,14 +22,14 @@ const probeEvery = 8;
 /**
  * Polls when a transaction is about to be in a block.
  *
- * A chain that includes transactions at once, or in many blocks a second, is polled at three
- * quarters of the time that it took lately, then after a quarter of that wait, then with doubling
- * waits. A transaction found at the first poll may have been there for a while. So the interval
- * adapts to a faster chain too.
+ * Some chains include transactions at once, or in many blocks a second. The first poll comes at
+ * three quarters of the time that such a one took lately. The next follows after a quarter of that
+ * wait, and then the waits double. A transaction found at the first poll may have been there for a
+ * while. So the interval adapts to a faster chain too.
  *
- * On any other chain the first poll is due when the next block can be seen, and each costs as much
- * as a payment's transaction. The second comes soon, where that block came a little late. Then
- * there is one for each block, and one between two blocks.
+ * On any other chain the first poll is due when the next block can be seen. Each costs as much as a
+ * payment's transaction. The second comes soon, where that block came a little late. Then there is
+ * one for each block, and one between two blocks.
  */
 export function createReceiptPollInterval(options: {
   maxMs: number;

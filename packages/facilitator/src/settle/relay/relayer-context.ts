@@ -51,7 +51,7 @@ export interface Relayer extends RelayerOptions {
   unfollow: (() => void) | undefined;
   isStopped: boolean;
   /**
-   * Set while the lease is about to be given back: nothing new is planned, and the transactions in
+   * Set while the lease is about to be given back. Nothing new is planned, and the transactions in
    * flight are followed into their blocks, for a time. Cancels the end of that time.
    */
   leaving: (() => void) | undefined;

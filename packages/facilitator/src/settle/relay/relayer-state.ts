@@ -58,8 +58,8 @@ export function newestForm({ broadcasts, id }: OpenTransaction) {
 }
 
 /**
- * Merges the ledger's state into this process's: forms that were stored without a confirmation
- * here, and payments whose outcome a reorganisation has taken back.
+ * Merges the ledger's state into this process's. It adds forms that were stored without a
+ * confirmation here, and payments whose outcome a reorganisation has taken back.
  */
 export function learnFromLedger(
   tracked: TrackedTransaction,

@@ -8,8 +8,7 @@ import { feesOf, fillerGas, signBroadcast } from "./sign-broadcast.ts";
 
 /**
  * Signs a form of an open transaction that pays more. It makes the same calls. A `filler` is a
- * transfer of nothing to the relayer itself, which uses up a nonce whose transaction no node
- * accepts.
+ * transfer of nothing to the relayer itself. It uses up a nonce whose transaction no node accepts.
  *
  * @returns `undefined` when that would cost more than the cap allows.
  */

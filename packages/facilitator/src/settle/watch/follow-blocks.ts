@@ -29,9 +29,9 @@ export async function takeBackBlocks(
 }
 
 /**
- * Asks the chain for the blocks that are deep enough to be final, and for those that this process
- * has not seen on it. Takes back the missing ones, and makes the deep ones final. Each deep one is
- * asked for, since finality is irreversible and a notification is no proof.
+ * Asks the chain for the blocks that are deep enough, and for those that this process has not seen.
+ * Takes back the missing ones, and makes the deep ones final. Each deep one is asked for, since
+ * finality is irreversible and a notification is no proof.
  */
 export async function followBlocks(
   watch: WatchContext,

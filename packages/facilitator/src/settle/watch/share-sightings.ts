@@ -34,7 +34,8 @@ const sightingSchema = z.object({
 
 /**
  * Tells the other processes of a ledger what this one has read. They are hints as a node's answers
- * are: no payment is served, final or over by them, and a process that hears none asks itself.
+ * are. No payment is served, final or over by them, and a process that gets none reads the chain
+ * itself.
  */
 export function shareSighting(
   { ledger, logger }: { ledger: Pick<LedgerContext, "notify">; logger: Logger },

@@ -25,7 +25,7 @@ const maxCanonical = 2_000;
  * marks those that are deep enough. It watches failed payments, whose authorizations any sender may
  * still execute.
  *
- * One process at a time does so for a network, under a lease: it is the one of a ledger that reads
+ * One process at a time does so for a network, under a lease. It is the one of a ledger that reads
  * the chain's head, as often as `planPoll` returns. Every write is guarded by the state before, so
  * two that overlap do no harm.
  */

@@ -1,7 +1,7 @@
 /**
- * Public facts about the API that this one is compatible with, and decisions on its open points:
- * operations, limits, answers, and closed objects. The OpenAPI document is compared with this
- * table.
+ * Public facts about the API that this one is compatible with, and decisions on its open points.
+ * They are operations, limits, answers, and closed objects. The OpenAPI document is compared with
+ * this table.
  */
 export const publishedOperations = [
   {
