@@ -2,7 +2,7 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Listening, listen } from "@coinslot/devnet";
 
-/** What a node was asked: as many calls as a provider bills, in as many HTTP requests. */
+/** Load of a node: as many calls as a provider bills, in as many HTTP requests. */
 export interface Bill {
   requests: number;
   calls: number;

@@ -7,7 +7,7 @@ import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 /** A chain with regular payments, and a seller of its data. */
 export interface Market {
   devnet: Devnet;
-  /** Where the seller is. */
+  /** URL of the seller. */
   url: string;
   /** Price of one request, in the token's smallest unit. */
   price: bigint;

@@ -12,7 +12,7 @@ const nothing = /^(?:[ \t]+|\\\n|#[^\n]*|>>? *\S+)/;
 
 /**
  * Reads the commands of a shell block: words, quotes, comments, continued lines, lists and pipes.
- * Where their output goes is left out.
+ * Redirections of their output are left out.
  *
  * @throws on what an example can do without, such as substitutions
  */

@@ -36,7 +36,7 @@ const patienceMs = 20_000;
  */
 export async function buy(options: {
   purchase: Purchase;
-  /** Where the seller can be reached now. Waits for one that lives. */
+  /** Resolves to the URL of a living seller, once there is one. */
   sellerUrl: () => Promise<string>;
   /** Called with the first request under way. */
   onBegun: () => void;

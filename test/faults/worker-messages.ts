@@ -39,7 +39,7 @@ export const workerOptionsSchema = z.object({
   validitySeconds: z.number(),
   /** The handler appends its process and the path to this file each time that it runs. */
   runsFile: z.string(),
-  /** Where the facilitator logs. */
+  /** File of the facilitator's log. */
   logFile: z.string(),
 });
 export type WorkerOptions = z.infer<typeof workerOptionsSchema>;

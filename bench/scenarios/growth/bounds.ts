@@ -100,7 +100,7 @@ function timeProcessor<T>(work: () => T): { result: T; processorMs: number } {
   return { result, processorMs: (user + system) / 1_000 };
 }
 
-/** What became of a buyer's request. */
+/** Outcome of a buyer's request. */
 interface Visit {
   ms: number;
   outcome: "sold" | "refused" | "left" | "failed";

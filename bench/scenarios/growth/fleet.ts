@@ -29,7 +29,7 @@ const warmUp = 1_024;
 /** The devnet's relayer, and the accounts behind it. */
 const firstRelayer = 1;
 
-/** What one fleet needs for a payment, all its sellers together. */
+/** Costs of a payment in one fleet, all its sellers together. */
 interface Cost {
   sellers: number;
   buyers: number;

@@ -2,7 +2,7 @@ import type { SettleResponse } from "@coinslot/protocol";
 import type { PaymentTerms } from "./sign/signed-payment.ts";
 
 /**
- * Where a payment stands.
+ * Progress of a payment.
  *
  * ```
  * offered -> booked -> signed -> sent -> settled
@@ -39,9 +39,9 @@ export interface PaymentEvent {
   /** The seller's host, with its port. */
   host: string;
   terms: PaymentTerms;
-  /** Which attempt begins, from 1; with `sent`. */
+  /** Number of the attempt that begins, from 1; with `sent`. */
   attempt?: number | undefined;
   receipt?: SettleResponse | undefined;
-  /** Why the seller rejected the payment. */
+  /** The seller's reason for rejecting the payment. */
   reason?: string | undefined;
 }

@@ -8,7 +8,7 @@ const largest = 2n ** 256n - 1n;
 const value = fc.record({
   amount: fc.oneof(
     fc.bigInt({ min: 0n, max: largest }),
-    // Where PostgreSQL's groups of four digits begin and end.
+    // The ends of PostgreSQL's groups of four digits.
     fc.tuple(fc.nat({ max: 77 }), fc.bigInt({ min: -1n, max: 1n })).map(([digits, by]) => {
       const near = 10n ** BigInt(digits) + by;
       return near > largest ? largest : near;

@@ -23,7 +23,7 @@ export async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
         context.polledAt = clock.now();
       });
     context.readAt = begunAt;
-    // What this process has read itself is newer.
+    // This process's own read is newer.
     context.heard = undefined;
     if (!context.reachable) {
       context.reachable = true;

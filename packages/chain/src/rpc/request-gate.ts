@@ -37,7 +37,7 @@ export function createRequestGate(options: {
   const usual: Waiting[] = [];
   let inFlight = 0;
   let urgentTurns = 0;
-  /** What was sent within the last second, the oldest first. */
+  /** Calls of the last second, the oldest first. */
   const sent: { calls: number; until: number }[] = [];
   let cancelTimer: (() => void) | undefined;
 

@@ -28,7 +28,7 @@ const logsSchema = z.array(logSchema);
 const receiptSchema = z.object({ logs: logsSchema }).nullable();
 const blockSchema = z.object({ timestamp: quantity });
 
-/** What `PAY_TO` receives, and the ledger that should know of it. */
+/** Payments to `PAY_TO`, and the ledger that should have them. */
 export interface Recipient {
   payTo: Address;
   ledgerUrl: string;

@@ -23,7 +23,7 @@ export interface RunOptions {
   answer?: boolean;
   /** The same by the question. */
   answers?: (question: string) => boolean;
-  /** Where it runs. */
+  /** Working directory. */
   folder?: string;
   /** The folder in place of a read-only one. */
   temporaryFolder?: string;

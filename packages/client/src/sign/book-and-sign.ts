@@ -25,7 +25,7 @@ export async function bookAndSign(
     candidates: readonly Candidate[];
     offer: Offer;
     request: RepeatableRequest;
-    /** Where the payment will be sent. */
+    /** Destination of the payment. */
     url: URL;
     /** Nonces of bookings that have reserved the room for this payment. */
     held: readonly string[];

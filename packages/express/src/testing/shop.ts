@@ -11,7 +11,7 @@ import {
 import { type ExpressModule, expressVersions } from "./express-versions.ts";
 import { createPaperFacilitator, type PaperFacilitator } from "./paper-facilitator.ts";
 
-/** Where the money of these tests goes. */
+/** Recipient of the money in these tests. */
 export const payTo = "0x00000000000000000000000000000000000beef1";
 
 /** 0.001 USDT0 on Plasma by default. */

@@ -46,10 +46,11 @@ export interface FacilitatorNetworkOptions {
    * and not where `/settle` is open to others.
    */
   assets?: readonly (Address | Asset)[] | undefined;
-  /** When a payment counts as settled and its answer goes out. Default 0. */
+  /** Depth at which a payment counts as settled and its answer goes out. Default 0. */
   serveAfter?: Depth | undefined;
   /**
-   * When a settlement is no longer watched for reorganisations. Default: the network's usual depth.
+   * Depth at which a settlement is no longer watched for reorganisations. Default: the network's
+   * usual depth.
    */
   finalAfter?: number | undefined;
   fees?: FeeOptions | undefined;

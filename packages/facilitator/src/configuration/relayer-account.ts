@@ -17,7 +17,7 @@ export type RelayerOptions =
   | {
       /** 12 to 24 English words. */
       seedPhrase: string | undefined;
-      /** Which account of the seed phrase. Default 0. */
+      /** Index of the account in the seed phrase. Default 0. */
       accountIndex?: number | undefined;
       /** Number of addresses, from that account on, each of which must be funded. Default 1. */
       addressCount?: number | undefined;

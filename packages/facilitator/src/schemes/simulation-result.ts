@@ -4,7 +4,7 @@
 export interface SimulationResult {
   /** Result of the token call when it was tried. */
   outcome: "succeeded" | "reverted";
-  /** Why the call reverted, in the token's words, as far as it gave any. */
+  /** Reason of the revert, in the token's words, as far as it gave any. */
   revertReason?: string | undefined;
   /**
    * True if the call had its full effect. The payer lost the value, the recipient gained it, and

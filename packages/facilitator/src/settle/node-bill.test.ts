@@ -162,7 +162,7 @@ it("a budget of calls is kept in every second, and payments are settled within i
     Array.from({ length: 12 }, async () => settle(facilitator, await here.pay())),
   );
   expect(settled.map(({ success }) => success)).toEqual(settled.map(() => true));
-  // What left within a second may arrive a little closer together.
+  // Calls of one second may arrive a little closer together.
   const { times: came } = node;
   for (const [index, time] of came.entries()) {
     const next = came[index + callsPerSecond];

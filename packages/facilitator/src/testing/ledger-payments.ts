@@ -17,7 +17,7 @@ export const order = {
   signature: `0x${"11".repeat(65)}`,
 } satisfies ReserveWish["order"];
 
-/** Where the transaction with nonce 0 is included. */
+/** Block of the transaction with nonce 0. */
 export const inclusion = { transactionHash: hash(1_000), blockNumber: 5, blockHash: hash(5) };
 
 /** Thirty-two bytes that encode a number. */

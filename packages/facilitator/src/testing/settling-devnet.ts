@@ -17,7 +17,7 @@ import { signPayment, type TestPayment } from "./payments.ts";
 export const engines = ["sqlite", "postgres"] as const;
 export type Engine = (typeof engines)[number];
 
-/** Where a ledger lives during a test. */
+/** Location of a ledger during a test. */
 export interface TestLedger {
   url: string;
   drop(): Promise<void>;

@@ -2,7 +2,7 @@ import { createCallBatcher, RpcError, type RpcRequester } from "@coinslot/chain"
 import { type Address, FacilitatorError } from "@coinslot/protocol";
 import * as z from "zod";
 
-/** Which senders have code, as read a moment ago. */
+/** Senders with and without code, as read a moment ago. */
 export interface SenderCodes {
   /** `undefined` where it is not known. */
   recall(sender: Address): boolean | undefined;

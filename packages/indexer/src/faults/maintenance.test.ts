@@ -607,7 +607,7 @@ async function readRows(indexer: Indexer) {
   return rows.map((row) => ({ key: keyOf(row), position: row.position }));
 }
 
-/** How often each transfer was announced more than it was retracted. */
+/** Announcements of each transfer, less its retractions. */
 async function readEventCounts(indexer: Indexer): Promise<Map<string, number>> {
   const { kysely } = await indexer.database();
   const counts = new Map<string, number>();

@@ -76,7 +76,7 @@ describe.each(engines)("sums by day on %s", (engine) => {
         for (const event of list) {
           if (event.kind === "begin") await forgetSums(ledger);
           else await history.play(event);
-          // What is read does not depend on how far the sums are.
+          // The result does not depend on the progress of the sums.
           expect(await statsOf(ledger)).toEqual(await count(ledger));
         }
         while (await sumPayments(ledger, 3));

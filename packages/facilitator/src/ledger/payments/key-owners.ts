@@ -6,8 +6,8 @@ import { is } from "../states.ts";
 import { identityColumns, toAuthorizationId } from "./ledger-payment.ts";
 
 /**
- * Which payment a buyer's key belongs to: `payer/keyHash` → `authorizationKey`. A key belongs to an
- * open payment, and to a confirmed one while its answer may be kept. Then it is free again.
+ * The payment of each buyer's key: `payer/keyHash` → `authorizationKey`. A key belongs to an open
+ * payment, and to a confirmed one while its answer may be kept. Then it is free again.
  */
 export async function findKeyOwners(options: {
   db: Kysely<LedgerSchema>;

@@ -32,7 +32,7 @@ export interface LedgerPayment {
   settlesAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */
   inclusion: Inclusion | undefined;
-  /** Why it failed or expired; kept while one that failed is tried again. */
+  /** Reason of its failure or expiry; kept while a failed one is tried again. */
   reason: SettleErrorReason | undefined;
   /** Unix milliseconds, like all that follow. */
   createdAt: number;

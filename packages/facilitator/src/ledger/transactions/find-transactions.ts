@@ -91,7 +91,7 @@ export function selectOpen(db: Kysely<LedgerSchema>, { network, relayer }: Relay
     .orderBy("nonce");
 }
 
-/** Which transactions of a relayer are open. */
+/** Ids of a relayer's open transactions. */
 export async function findOpenIds(
   { db }: LedgerReads,
   { network, relayer }: RelayerName,

@@ -25,7 +25,7 @@ import type { SettlingContext } from "../settling-context.ts";
 const buyer = privateKeyToAccount(hash(1));
 const { join, wait } = ledgerForEachTest("sqlite");
 
-/** What settles a network whose chain says of every payment that its nonce is used. */
+/** The settlement of a network whose chain reports every payment's nonce as used. */
 async function settlerOf(ledger: LedgerContext) {
   const logger = pino({ level: "silent" });
   const metrics = createMetrics();

@@ -55,7 +55,7 @@ async function begin() {
     return [...counts.values()].sort();
   }
 
-  /** How often each relayer was taken, the smallest number first. */
+  /** Number of times that each relayer was taken, the smallest first. */
   async function epochs(): Promise<number[]> {
     const rows = await withDatabase(here.ledger.url, ({ read }) =>
       read("select epoch from coinslot_leases where name like 'relayer:%' order by epoch"),

@@ -10,7 +10,7 @@ const fleet = fc.record({
     minLength: 9,
     maxLength: 9,
   }),
-  /** Which settler makes the next step, and how old its view may be. */
+  /** The settler that makes the next step, and the greatest age of its view. */
   steps: fc.array(fc.record({ settler: fc.nat({ max: 5 }), isStale: fc.boolean() }), {
     maxLength: 40,
   }),

@@ -26,7 +26,7 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
   const needsDepth = open.some(({ payments }) =>
     payments.some(({ payment }) => network.serveAfter(payment) > 0),
   );
-  // What is served by its depth is served by a head that this process has read itself.
+  // A payment is served by depth only from a head that this process has read itself.
   const head = needsDepth ? (await network.watcher.read(network.pollMs / 2)).number : 0n;
   const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];

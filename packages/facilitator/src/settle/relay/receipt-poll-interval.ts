@@ -40,7 +40,7 @@ export function createReceiptPollInterval(options: {
   let waitMs = soonestMs;
   let sent = 0;
   let polls = 0;
-  /** How much earlier than expected the next block can be seen. */
+  /** Time before its expected moment at which the next block can be seen. */
   let leadMs = 0;
 
   function isFast(): boolean {

@@ -7,7 +7,7 @@ export interface TrackedTransaction extends OpenTransaction {
   readonly followedAt: number;
   /** When its newest form was signed here, or taken over. */
   formedAt: number;
-  /** When its newest form was sent last; `undefined`: not by this process. */
+  /** Time at which its newest form was sent last; `undefined`: not by this process. */
   sentAt: number | undefined;
   /** Since when its nonce has been seen as used, without a receipt of ours. */
   nonceUsedSince: number | undefined;

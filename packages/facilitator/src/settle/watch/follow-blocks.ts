@@ -51,7 +51,7 @@ export async function followBlocks(
   await finaliseBlocks(context.ledger, { network: network.network, blocks: deep });
 }
 
-/** Which of these blocks the chain still has. */
+/** Splits these blocks into those that the chain still has, and the others. */
 async function compare(
   { rpc }: SettlementNetwork,
   blocks: readonly KnownBlock[],

@@ -3,14 +3,14 @@ import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 /** Facts that decide the time of the next poll. Times by this process's clock. */
 export interface PollFacts {
   now: number;
-  /** When the head was read last. */
+  /** Time of the last read of the head. */
   lookedAt: number;
   head: bigint;
   /** Blocks with payments that are not final, each with the time at which it was seen first. */
   blocks: readonly (KnownBlock & { seenAt: number })[];
   /** A submitted payment is past its validity: its end waits for a final block. */
   hasOverdue: boolean;
-  /** When a failed payment was found last that a sender may still execute. */
+  /** Time of the last look-up that found a failed payment which a sender may still execute. */
   failedAt: number | undefined;
   /** Or the shortest interval between two polls, if that is longer. */
   blockTimeMs: number;

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import type { Logger } from "../../logger.ts";
 
-/** What a process has read of a chain. */
+/** A process's reads of a chain. */
 export interface Sighting {
   head?: BlockHeader | undefined;
   /** In wei per gas. */

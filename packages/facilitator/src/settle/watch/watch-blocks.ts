@@ -122,7 +122,8 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
     await followChain(watch);
   } catch (err) {
     watch.canonical.clear();
-    // What fails may fail for good, such as one payment's search: the head is read all the same.
+    // A failure may be permanent, such as that of one payment's search. The head is read all the
+    // same.
     const { nextLook, lookedAt, context } = watch;
     schedulePoll(watch, Math.min(nextLook.at, lookedAt + context.times.settlingMs));
     watch.context.logger.warn(

@@ -21,7 +21,7 @@ export interface WatchContext extends BlockWatchOptions {
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
-  /** When a failed payment was found last that any sender may still execute. */
+  /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
   /** Blocks that have left the chain since the last round. */
   left: KnownBlock[];
@@ -32,7 +32,7 @@ export interface WatchContext extends BlockWatchOptions {
   /** The newest final block that was read for its time. */
   finalBlock: { number: bigint; timestamp: bigint } | undefined;
   nextLook: { at: number; cancel: (() => void) | undefined };
-  /** When the head was read last. */
+  /** Time of the last read of the head. */
   lookedAt: number;
   isStopped: boolean;
   /** Compares the ledger with the chain. */

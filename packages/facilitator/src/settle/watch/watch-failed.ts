@@ -9,7 +9,7 @@ import { findExecutions } from "../evidence/find-executions.ts";
 import { readFinalBlock } from "./final-block.ts";
 import type { WatchContext } from "./watch-context.ts";
 
-/** What the watch over failed payments needs of the one over blocks. */
+/** The part of the watch over blocks that the watch over failed payments needs. */
 interface FailedWatch
   extends Pick<WatchContext, "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock"> {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock">;
