@@ -24,7 +24,7 @@ afterEach(async () => {
 const taken = "relayer taken";
 const givenUp = "relayer given up";
 
-/** A devnet, and what makes its relayer lose its lease and take another. */
+/** A devnet, and a function that makes its relayer lose its lease and take another. */
 async function prepare(engine: (typeof engines)[number]) {
   const here = await startSettlingDevnet(engine);
   settling = here;
