@@ -6,7 +6,7 @@ import { isUnderWay } from "./ledger-at-rest.ts";
 import type { Purchase } from "./purchase.ts";
 import type { ListedPayment } from "./worker-messages.ts";
 
-/** All that is known when a run is over. */
+/** Records of a finished run. */
 export interface Evidence {
   chain: ChainRecord;
   ledger: readonly ListedPayment[];
@@ -19,7 +19,7 @@ export interface Evidence {
   replaced: ReadonlySet<string>;
 }
 
-/** Everything that must not be. Empty when nothing was lost, given away or taken twice. */
+/** Violations. Empty when nothing was lost, given away or taken twice. */
 export function findViolations(evidence: Evidence): string[] {
   const listed = new Map(
     evidence.ledger.map((payment) => [toLowerHex(payment.nonce), payment] as const),

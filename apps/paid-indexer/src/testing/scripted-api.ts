@@ -20,7 +20,7 @@ export interface ScriptedApi {
   arrived: Arrived[];
   /** Changes the answer. */
   answer(script: Script): void;
-  /** Takes it off the net. */
+  /** Closes its server. */
   stop(): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export function applicationRouter(app: Application): object {
 export function routerOfItsExpress(app: Application): object {
   if (typeof Reflect.get(app, "lazyrouter") === "function") return applicationRouter(app);
   const heir: Application = Object.create(app);
-  // Else the heir would listen by the application's own list.
+  // Without an emitter of its own, the heir would add its listeners to the application's.
   Reflect.apply(EventEmitter, heir, []);
   heir.init();
   return applicationRouter(heir);

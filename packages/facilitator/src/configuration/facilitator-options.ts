@@ -71,7 +71,7 @@ export interface FacilitatorNetworkOptions {
 export interface FacilitatorOptions {
   networks: readonly FacilitatorNetworkOptions[];
   /**
-   * Where payments are recorded: `sqlite:./coinslot.db`, or `postgres://…` for several processes.
+   * URL of the ledger: `sqlite:./coinslot.db`, or `postgres://…` for several processes.
    */
   ledger: string | undefined;
   /** A pino logger, or one of its shape. Default: silent. */

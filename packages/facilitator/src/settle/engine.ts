@@ -49,7 +49,7 @@ export interface NetworkSettlement {
   readonly watch: BlockWatch;
   /**
    * The next sweep, and whether one is due with the next plan. After a takeover of a relayer it
-   * adopts also what processes without one have handed over to the former holder.
+   * adopts the payments, too, that processes without one have handed over to the former holder.
    */
   readonly sweep: { isDue: boolean; isTakeover: boolean; cancel: (() => void) | undefined };
   /** The plan at the last moment for the next block, infinitely far where none is scheduled. */
@@ -61,7 +61,7 @@ export interface NetworkSettlement {
 
 const undoneChannel = "coinslot_undone";
 
-/** Starts to settle what is queued for a network, and to follow what was submitted before. */
+/** Starts to settle the queued payments of a network, and to follow those submitted before. */
 export async function startNetworkSettlement(
   options: NetworkSettlementOptions,
 ): Promise<NetworkSettlement> {
@@ -119,8 +119,8 @@ function handlersOf(
 }
 
 /**
- * Resolves when all that was not final before is reconciled, here or by the process that holds the
- * lease.
+ * Resolves when all earlier payments that were not final are reconciled, here or by the process
+ * that holds the lease.
  */
 export async function whenReconciled({ relayers }: NetworkSettlement): Promise<void> {
   await Promise.all(relayers.map(({ settled }) => settled));
@@ -128,7 +128,7 @@ export async function whenReconciled({ relayers }: NetworkSettlement): Promise<v
 
 /**
  * Ends in order: new plans, then running work, then the leases. The next holders of the relayers,
- * and a settler for what is still queued, are notified.
+ * and a settler for the payments still queued, are notified.
  */
 export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
   const { sweep, followUp, subscriptions, planning, watch, funds, relayers } = settlement;

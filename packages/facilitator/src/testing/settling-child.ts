@@ -7,8 +7,7 @@ import type { SettlingDevnet } from "./settling-devnet.ts";
 export const settlingProgram = new URL("./settle-in-child.ts", import.meta.url);
 
 /**
- * Starts a process of its own that settles payments on the ledger, and may die or freeze at a
- * place.
+ * Starts a process that settles payments on the ledger, and may die or freeze at a fault point.
  *
  * @param program path of the compiled `settlingProgram`
  */
@@ -19,7 +18,7 @@ export function spawnSettling(
   options: {
     dieAt?: FaultPointName | undefined;
     freezeAt?: FaultPointName | undefined;
-    /** Where it finds the chain, if not at the devnet itself. */
+    /** RPC endpoint of the chain, if not the devnet itself. */
     rpcUrl?: string | undefined;
   } = {},
 ) {

@@ -44,7 +44,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
     watch.failedAt = context.clock.now();
   }
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
-  // Between two looks at the chain, the sweeps have nothing new to search.
+  // Between two polls of the chain, the sweeps have nothing new to search.
   const searchable = failed.filter(
     ({ payment }) => startOf(watch, payment) <= head && (searchedTo.get(payment.id) ?? -1n) < head,
   );

@@ -47,7 +47,7 @@ export interface TestRequest {
   body?: string;
 }
 
-/** An answer whose shape was held against the OpenAPI document. */
+/** An answer whose shape was checked against the OpenAPI document. */
 export interface TestAnswer {
   status: number;
   headers: Headers;
