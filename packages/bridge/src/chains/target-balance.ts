@@ -16,8 +16,8 @@ export interface TargetBalanceRequest {
 }
 
 /**
- * An account's balance on a target chain, in the token's smallest unit. `undefined` where it cannot
- * be asked: no RPC URL was given for the chain, or it is no EVM chain.
+ * An account's balance on a target chain, in the token's smallest unit. `undefined` where no RPC
+ * URL was given for the chain, or it is no EVM chain.
  *
  * The highest answer of its nodes counts. A node that is behind, or lies, would otherwise cause a
  * transfer of tokens that are there.

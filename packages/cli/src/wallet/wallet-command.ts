@@ -57,7 +57,7 @@ Examples:
     });
 }
 
-/** A holder's balances, as far as a chain could be asked. */
+/** A holder's balances on the chains that answered. */
 type Holding = Holder & Partial<WalletBalance>;
 
 const noNetwork =

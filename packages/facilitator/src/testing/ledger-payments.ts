@@ -34,7 +34,7 @@ export function authorization(changes: Partial<AuthorizationId> = {}): Authoriza
   return { network, asset, payer, nonce: hash(nonces), ...changes };
 }
 
-/** A wish to reserve a new payment of 10 units. */
+/** A request that reserves a new payment of 10 units. */
 export function wish(changes: Partial<ReserveWish> = {}): ReserveWish {
   const id = changes.id ?? authorization();
   return {

@@ -39,7 +39,7 @@ export interface MaintenanceProgress {
   problem?: string | undefined;
 }
 
-/** The wish names an unknown chain or token, or blocks that cannot be worked on. */
+/** The request names an unknown chain or token, or blocks that maintenance cannot change. */
 export class MaintenanceError extends Error {
   override readonly name = "MaintenanceError";
 }

@@ -22,7 +22,7 @@ import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-/** Where another sender executed a payment, in the block of the transaction with nonce 0. */
+/** An execution by another sender, in the block of the transaction with nonce 0. */
 const inAnother = { ...inclusion, transactionHash: hash(7_000) };
 
 const other = `0x${"ee".repeat(20)}` as const;
