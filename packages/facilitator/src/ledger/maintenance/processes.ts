@@ -1,7 +1,7 @@
 import type { Address, Reservation } from "@coinslot/protocol";
 import { sql, type Transaction } from "kysely";
-import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
+import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import { ledgerMigrations } from "../migrations/ledger-migrations.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import { lockPayers } from "../payments/lock-payers.ts";

@@ -49,7 +49,6 @@ export async function evictAnswers(options: {
 }
 
 /**
-/**
  * Drops expired answers, and measures the bytes of all answers when a measurement is due.
  *
  * @param options `fromTable`: false where another process deletes them. Default true
