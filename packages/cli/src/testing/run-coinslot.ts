@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { runCli } from "../run-cli.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -25,7 +23,7 @@ export interface RunOptions {
   answers?: (question: string) => boolean;
   /** Working directory. */
   folder?: string;
-  /** The folder in place of a read-only one. */
+  /** The folder in place of a read-only one. Default: a missing one. */
   temporaryFolder?: string;
   /** The user that owns the files which it trusts. */
   userId?: number;
@@ -43,20 +41,19 @@ export interface RunOptions {
   interruptAfter?: (said: string) => Promise<void>;
 }
 
-// A payment that another test file has kept must not be found here.
-const emptyFolder = mkdtempSync(join(tmpdir(), "coinslot-cli-"));
-afterAll(() => rmSync(emptyFolder, { recursive: true }));
+/**
+ * Runs the command in this process, in an empty folder of its own unless options name one: a
+ * payment that another test has kept must not be found.
+ */
+export function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const { folder } = options;
+  return folder === undefined
+    ? inFolder((own) => runIn(own, args, options))
+    : runIn(folder, args, options);
+}
 
-/** Runs the command in this process. */
-export async function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const {
-    env = {},
-    answer,
-    folder = emptyFolder,
-    input = "",
-    interruptOn,
-    interruptAfter,
-  } = options;
+async function runIn(folder: string, args: readonly string[], options: RunOptions): Promise<Ran> {
+  const { env = {}, answer, input = "", interruptOn, interruptAfter } = options;
   const answers = options.answers ?? (answer === undefined ? undefined : () => answer);
   const interrupted = new AbortController();
   const ran = { out: "", err: "", questions: [] as string[] };
@@ -86,7 +83,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
     },
     {
       folder,
-      temporaryFolder: options.temporaryFolder ?? emptyFolder,
+      temporaryFolder: options.temporaryFolder ?? join(folder, "temporary"),
       userId: options.userId ?? process.geteuid?.(),
       isTerminal: options.isTerminal === true,
       write: async (chunk) => {
