@@ -6,8 +6,8 @@ import type { SettlementContext } from "./settle/context.ts";
 /**
  * Reads the stop switches, sends this process's heartbeat, and retries its pending ends. The first
  * process of a ledger also ends the holdings of dead processes, and drops expired answers. Where that
- * one dies, the next one does so once its heartbeat is too old: no sooner could it end the holdings
- * of the dead one.
+ * one dies or freezes, the next one does so once its heartbeat is too old. Holdings of another dead
+ * process then wait for as long again; a buyer who repeats its request does not.
  */
 export function startMaintenance(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger">;
@@ -19,7 +19,8 @@ export function startMaintenance(options: {
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   const working = createSingleFlight(async () => {
-    await refreshStops();
+    // Beside the heartbeat: a read that hangs must not make this process count as dead.
+    void refreshStops();
     try {
       const wasAlive = await sendHeartbeat(ledger);
       const isFirst = isFirstProcess(ledger);

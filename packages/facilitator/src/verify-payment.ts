@@ -1,7 +1,7 @@
 import type { ReservingFacilitator } from "@coinslot/protocol";
 import { engineOf, type FacilitatorContext, withEngine } from "./facilitator-context.ts";
 import { findRefusal } from "./ledger/payments/admit-code.ts";
-import { isSettlementBegun } from "./settle/settle-payment.ts";
+import { isSettlementBegun, isUnderWay } from "./settle/settle-payment.ts";
 import { burntGas } from "./settle/unavailable-errors.ts";
 import { refuse } from "./verify/refuse.ts";
 import { toVerifyResponse } from "./verify/verdict.ts";
@@ -33,7 +33,7 @@ export async function verifyOnChain(
 ): Promise<Awaited<ReturnType<ReservingFacilitator["verify"]>>> {
   const { verifier, metrics, stops } = facilitator;
   const stopped = stops.refusalOf(requirements.network, options?.route);
-  if (stopped !== undefined && !(await isBegun(facilitator, payload, requirements))) throw stopped;
+  if (stopped !== undefined && !(await isOpen(facilitator, payload, requirements))) throw stopped;
   const startedAt = performance.now();
   const verdict = await verifier.verify(payload, requirements, options);
   metrics.verifySeconds(startedAt);
@@ -49,6 +49,13 @@ export async function verifyOnChain(
   }
   context.simulationCache.remember(payment, { payerHasCode, gasUsed });
   return { balance, ...toVerifyResponse(verdict) };
+}
+
+function isOpen(
+  facilitator: FacilitatorContext,
+  ...[payload, requirements]: Parameters<ReservingFacilitator["verify"]>
+): Promise<boolean> {
+  return withEngine(facilitator, (engine) => isUnderWay(engine, payload, requirements));
 }
 
 function isBegun(

@@ -23,7 +23,7 @@ export function stopCommand(terminal: Terminal, io: Io): Command {
       "after",
       `
 New payments get 503 with Retry-After and the reason. Those under way end as always. It holds in all
-processes of the ledger within two seconds, and until coinslot start, also after restarts.
+processes of the ledger within about two seconds, and until coinslot start, also after restarts.
 
 Examples:
   coinslot stop --network eip155:9745 --reason "maintenance until noon"

@@ -83,6 +83,22 @@ export async function isSettlementBegun(
   return known.payment !== undefined && isBeingSettled(known.payment);
 }
 
+/**
+ * True if a payment is reserved, queued, sent, or settled: a stop switch does not end it. Where its
+ * owner is silent for longer than a heartbeat, it is a new one again.
+ */
+export async function isUnderWay(
+  { context }: SettlingContext,
+  payload: AnyPaymentPayload,
+  requirements: AnyPaymentRequirements,
+): Promise<boolean> {
+  const payment = paymentOf(payload, requirements);
+  if (payment === undefined) return false;
+  const fingerprint = settleFingerprint(payment);
+  const { availability } = await lookUpPayment(context.ledger, { id: payment.id, fingerprint });
+  return availability !== "free";
+}
+
 /** The caller holds a reservation since before its handler ran, or took one up again. */
 async function settleReserved(
   settling: SettlingContext,
@@ -153,10 +169,14 @@ async function settleDirectly(
     return (await recall()) ?? refused;
   }
   const { network } = verdict.payment;
-  if (!canPay(settling.settlements, network)) {
+  // Again: a verification waits for a node, and the switch may have been set meanwhile.
+  const refusal =
+    settling.stops.refusalOf(network, undefined) ??
+    (canPay(settling.settlements, network) ? undefined : outOfGasMoney(network));
+  if (refusal !== undefined) {
     const known = await recall();
     if (known) return known;
-    throw outOfGasMoney(network);
+    throw refusal;
   }
   return queueVerified(settling, verdict, idempotencyKey);
 }

@@ -1,8 +1,10 @@
+import { EventEmitter, once } from "node:events";
 import { withDatabase } from "@coinslot/devnet";
 import { StoppedError, toLowerHex } from "@coinslot/protocol";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import { openLedgerReader } from "../ledger/ledger-reader.ts";
+import { startNodeProxy } from "../testing/node-proxy.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
 import { changeStops } from "./change-stops.ts";
 import type { StopTarget } from "./stop.ts";
@@ -129,6 +131,53 @@ describe.each(engines)("a stop switch on %s", (engine) => {
     // The chain's word, and no refusal: the payment is none of the new ones.
     expect(await verify(facilitator, undelivered)).toMatchObject({ isValid: false });
     expect(await settling.balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+
+  it("refuses a settlement that is being verified when it is set", async () => {
+    const { devnet } = settling;
+    const node = new EventEmitter();
+    let isHeld = false;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (isHeld && method === "eth_call") {
+        node.emit("called");
+        await once(node, "goes on");
+      }
+      return ask();
+    });
+    onTestFinished(proxy.close);
+    const facilitator = await settling.start({ network: { rpcUrls: [proxy.url] } });
+    const { paymentPayload, paymentRequirements } = await settling.pay();
+    isHeld = true;
+    const called = once(node, "called");
+    const settled = facilitator.settle(paymentPayload, paymentRequirements);
+    const refused = expect(settled).rejects.toThrow(StoppedError);
+    await called;
+    await facilitator.stops.set(network, { reason });
+    isHeld = false;
+    node.emit("goes on");
+    await refused;
+    expect(await settling.balanceOf(devnet.accounts.seller.address)).toBe(0n);
+  });
+
+  it("lets a payment whose handler runs be verified again", async () => {
+    const facilitator = await start();
+    const paid = await settling.pay();
+    expect(await reserve(facilitator, paid)).toMatchObject({ state: "reserved" });
+    await facilitator.stops.set(network, { reason });
+    expect(await verify(facilitator, paid)).toMatchObject({ isValid: true });
+  });
+
+  it("knows a route by its payments, and takes no resource for one", async () => {
+    const facilitator = await start();
+    const paid = await settling.pay();
+    const reserved = await reserve(facilitator, paid);
+    if (reserved.state !== "reserved") throw new Error(reserved.state);
+    await facilitator.settle(paid.paymentPayload, paid.paymentRequirements, reserved);
+    const { url } = settling.ledger;
+    const setRoute = (name: string) =>
+      changeStops({ url, change: { operation: "set", target: { kind: "route", name }, reason } });
+    expect(await setRoute("GET /weather")).toMatchObject({ isKnown: true });
+    expect(await setRoute("/weather")).toMatchObject({ isKnown: false });
   });
 
   it("is set and cleared from outside, beside its sellers and without them", async () => {

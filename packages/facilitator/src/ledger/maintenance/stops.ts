@@ -50,10 +50,32 @@ export async function changeStop(ledger: StopWrites, change: StopChange): Promis
   const known =
     kind === "network"
       ? db.selectFrom("chains").select("network").where("network", "=", name)
-      : db.selectFrom("sold_names").select("id").where("name", "=", name);
+      : selectSoldRoute(db, name);
   return {
     stops: await readStops(ledger),
     isKnown: (await known.executeTakeFirst()) !== undefined,
     runsOlderProgram: await runsOlderProgram(ledger),
   };
+}
+
+/** `sold_names` has resources and recipients, too. A route is one that an ended payment has. */
+function selectSoldRoute(db: StopWrites["db"], name: string) {
+  return db
+    .selectFrom("sold_names")
+    .select("id")
+    .where("name", "=", name)
+    .where(({ or, exists, selectFrom }) =>
+      or([
+        exists(
+          selectFrom("payment_sums")
+            .select("route_id")
+            .whereRef("payment_sums.route_id", "=", "sold_names.id"),
+        ),
+        exists(
+          selectFrom("payment_changes")
+            .select("route_id")
+            .whereRef("payment_changes.route_id", "=", "sold_names.id"),
+        ),
+      ]),
+    );
 }
