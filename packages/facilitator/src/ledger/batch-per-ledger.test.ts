@@ -2,13 +2,13 @@ import { setTimeout as databaseTime, setImmediate as nextTurn } from "node:timer
 import { expect, it } from "vitest";
 import { batchPerLedger } from "./batch-per-ledger.ts";
 
-/** Runs of nine calls of nine turns of the event loop, on a database that takes 20 ms. */
+/** Runs of nine calls of nine turns of the event loop, on a database that takes 200 ms. */
 async function runsOf(living: readonly string[]): Promise<number[]> {
   const runs: number[] = [];
   const call = batchPerLedger(
     async (_, items: readonly number[]) => {
       runs.push(items.length);
-      await databaseTime(20);
+      await databaseTime(200);
       return items;
     },
     { maxItems: 100 },

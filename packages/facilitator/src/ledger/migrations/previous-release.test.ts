@@ -96,15 +96,7 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   await Promise.all([killed, buyersOfSecond.stop()]);
   expect(await stopped).toBe(0);
   await buyersOfNext.sells(15);
-  // Rows of the long dead stay for ten leases; retention begins then, under load.
-  await sql`delete from processes where schema_version is null`.execute(ledger.db);
-  expect(await runsOlderProgram(ledger)).toBe(false);
-  await devnet.mine(4);
-  await archiveAll(ledger);
-  await buyersOfNext.sells(5);
-  await buyersOfNext.stop();
-
-  // Buyers of the killed process come again.
+  // Buyers of the killed process come again, before retention in a year ends their payments.
   const lost = [...outcomes].filter(([, outcome]) => outcome === "lost");
   expect(lost).not.toEqual([]);
   await Promise.all(
@@ -115,6 +107,14 @@ it("sells beside the previous release under load, migrates beside it, and takes 
       }),
     ),
   );
+  // Rows of the long dead stay for ten leases; retention begins then, under load.
+  await sql`delete from processes where schema_version is null`.execute(ledger.db);
+  expect(await runsOlderProgram(ledger)).toBe(false);
+  await devnet.mine(4);
+  await archiveAll(ledger);
+  await buyersOfNext.sells(5);
+  await buyersOfNext.stop();
+
   expect(await next.stop()).toBe(0);
 
   const count = outcomes.size;

@@ -22,13 +22,15 @@ export async function fitBalance(options: {
 }): Promise<{ chosen: readonly PreparedCandidate[]; call: ComposedCall } | undefined> {
   const { relayer, funds, fees } = options;
   const { multicall3, callGasCap } = options.network;
+  const settlesAlone = options.chosen[0]?.payment.settlesAlone === true;
   const spoken = costInFlight(relayer.state);
   let balance: bigint | undefined;
   for (let { chosen } = options; ; chosen = firstHalf(chosen)) {
     const [first, ...others] = chosen;
     if (first === undefined) {
-      // Transactions in flight give back the gas money that they do not use.
-      if (spoken === 0n) funds.cannotPay(relayer.signer.address);
+      // Transactions in flight give back the gas money that they do not use. A payment that goes alone
+      // costs more than most: its relayer may pay for the others.
+      if (spoken === 0n && !settlesAlone) funds.cannotPay(relayer.signer.address);
       return undefined;
     }
     const call = composeCall({ chosen: [first, ...others], multicall3, callGasCap });
