@@ -1,6 +1,8 @@
 import {
+  type Address,
   type Caip2,
   caip2Of,
+  type Network,
   type ReservingFacilitator,
   type SettleResponse,
 } from "@coinslot/protocol";
@@ -41,6 +43,7 @@ import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
 import { createMetrics } from "./settle/metrics.ts";
+import type { SignerErrorKind } from "./settle/relay/relayer-signer.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
 import type { SettlementListener } from "./settle/settlement-event.ts";
 import { startEngine } from "./start-engine.ts";
@@ -50,6 +53,15 @@ import { createVerifier } from "./verify/verifier.ts";
 import { verifyBeforeChain, verifyOnChain } from "./verify-payment.ts";
 
 type Supported = Awaited<ReturnType<ReservingFacilitator["getSupported"]>>;
+
+/** A relayer whose signer did not sign: `timeout`, `failed` or `wrong`. */
+export interface RestingRelayer {
+  network: Network;
+  relayer: Address;
+  kind: SignerErrorKind;
+  /** Milliseconds until its signer is asked again. */
+  restsForMs: number;
+}
 
 /** A facilitator in this process. */
 export interface CoinslotFacilitator
@@ -68,6 +80,8 @@ export interface CoinslotFacilitator
   };
   /** Counts and sums by network, asset and state, and by day and route if asked for. */
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
+  /** Relayers whose key is elsewhere and does not sign, while they rest. */
+  signerFaults(): readonly RestingRelayer[];
   /** The stop switches: new payments that are refused, in all processes of the ledger. */
   readonly stops: {
     /** Sets a switch, or changes its reason. Payments under way go on. */
@@ -171,6 +185,7 @@ export function createFacilitator(
       withEngine(facilitator, ({ operatorReads }) =>
         operatorReads.run((reads) => paymentStats(reads, which)),
       ),
+    signerFaults: () => listSignerFaults(configuration),
     stops: {
       set: (target, { reason }) => changeStops(facilitator, { operation: "set", target, reason }),
       clear: (target) => changeStops(facilitator, { operation: "clear", target }),
@@ -235,6 +250,17 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {
   const checked = readStopChange(change);
   await withEngine(facilitator, ({ stopFollower }) => stopFollower.change(checked));
+}
+
+function listSignerFaults({ networks }: FacilitatorConfiguration): RestingRelayer[] {
+  return networks.flatMap(({ network, relayers }) =>
+    relayers.flatMap((signer) => {
+      const fault = signer.fault?.();
+      if (fault === undefined) return [];
+      const { error, restsForMs } = fault;
+      return [{ network, relayer: signer.address, kind: error.kind, restsForMs }];
+    }),
+  );
 }
 
 function listSupported({ networks }: FacilitatorConfiguration): Supported {

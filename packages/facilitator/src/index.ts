@@ -13,7 +13,11 @@ export type {
   PayersWithCodeOptions,
   SettlementOptions,
 } from "./configuration/settlement-options.ts";
-export { type CoinslotFacilitator, createFacilitator } from "./create-facilitator.ts";
+export {
+  type CoinslotFacilitator,
+  createFacilitator,
+  type RestingRelayer,
+} from "./create-facilitator.ts";
 export type {
   Abort,
   BeforeHook,
@@ -33,6 +37,7 @@ export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
 export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
+export type { HashSigner } from "./settle/relay/remote-signer.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 export { changeStops } from "./stops/change-stops.ts";
 export type { Stop, StopChange, StopReport, StopTarget } from "./stops/stop.ts";

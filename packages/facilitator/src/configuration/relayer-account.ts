@@ -1,14 +1,15 @@
-import type { Hex } from "@coinslot/protocol";
+import { type Hex, isWellFormedAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { createLocalSigner } from "../settle/relay/local-signer.ts";
 import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
+import { createRemoteSigner, type HashSigner } from "../settle/relay/remote-signer.ts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
 
 /**
  * The account whose gas pays for settlements. It is a BIP-39 seed phrase, a private key, either of
- * them as a plain string, or a viem account. Members may be `undefined` so that `process.env` can
- * be passed. `createFacilitator` reports that as a problem.
+ * them as a plain string. Or the key is elsewhere: `{ address, sign }`, or a viem account. Members
+ * may be `undefined` so that `process.env` can be passed. `createFacilitator` reports that as a problem.
  *
  * A seed phrase gives the addresses at `m/44'/60'/0'/0/<index>`, as wallets number their accounts.
  */
@@ -26,7 +27,10 @@ export type RelayerOptions =
       /** 32 bytes in hex. */
       privateKey: string | undefined;
     }
-  | LocalAccount;
+  | HashSigner
+  | LocalAccount
+  /** One for each address, each of which must be funded. */
+  | readonly (HashSigner | LocalAccount)[];
 
 /** Either the accounts that send transactions, or the problems. No problem repeats the secret. */
 export type ReadRelayer =
@@ -52,12 +56,47 @@ export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
     return /\S\s+\S/.test(options) ? readSeedPhrase({ seedPhrase: options }) : fail(neither);
   }
   if (typeof options !== "object" || options === null) {
-    return fail("relayer must be a seed phrase, a private key or a viem account");
+    return fail(
+      "relayer must be a seed phrase, a private key, a viem account or { address, sign }",
+    );
   }
   if ("seedPhrase" in options) return readSeedPhrase(options);
   if ("privateKey" in options) return readPrivateKey(options.privateKey);
-  if (typeof options.signTransaction === "function") return { ok: true, accounts: [options] };
-  return fail("relayer is a viem account that cannot sign transactions");
+  if ("address" in options) return readSigners([options]);
+  return readSigners(options);
+}
+
+function readSigners(signers: readonly (HashSigner | LocalAccount)[]): ReadRelayer {
+  const problems = signers.flatMap((signer) => findSignerProblem(signer) ?? []);
+  if (problems.length > 0) return { ok: false, problems };
+  const addresses = new Set(signers.map(({ address }) => address.toLowerCase()));
+  if (addresses.size < signers.length) return fail("relayer names an address twice");
+  const [first, ...others] = signers.map(toRelayerSigner);
+  if (first !== undefined && signers.length <= maxAddresses) {
+    return { ok: true, accounts: [first, ...others] };
+  }
+  return fail(`relayer must be one signer, or a list of 1 to ${maxAddresses}`);
+}
+
+function findSignerProblem(signer: {
+  address?: unknown;
+  sign?: unknown;
+  signTransaction?: unknown;
+}): string | undefined {
+  const { address, sign, signTransaction } = signer;
+  if (typeof address !== "string" || !isWellFormedAddress(address)) {
+    return "relayer.address must be the address of its key";
+  }
+  const signs = typeof sign === "function" || typeof signTransaction === "function";
+  return signs ? undefined : `relayer ${address} has neither sign nor signTransaction`;
+}
+
+/** The key of viem's own accounts is in this process: it can be neither slow nor another one. */
+function toRelayerSigner(signer: HashSigner | LocalAccount): RelayerSigner {
+  if (!("type" in signer)) return createRemoteSigner(signer);
+  const { address, source, sign } = signer;
+  const isHere = source === "privateKey" || source === "hd";
+  return isHere && sign ? createLocalSigner({ address, sign }) : createRemoteSigner(signer);
 }
 
 function readSeedPhrase(options: {

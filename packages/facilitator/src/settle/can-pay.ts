@@ -1,10 +1,21 @@
 import type { Network } from "@coinslot/protocol";
 import type { NetworkSettlement } from "./engine.ts";
+import type { Relayer } from "./relay/relayer-context.ts";
 
-/** True if a relayer of the network has gas money, so that payments may be accepted. */
+/**
+ * True if a relayer of the network has gas money, and one's signer does not rest, so that payments
+ * may be accepted.
+ */
 export function canPay(
   settlements: ReadonlyMap<Network, NetworkSettlement>,
   network: Network,
 ): boolean {
-  return settlements.get(network)?.funds.suffice() ?? true;
+  const settlement = settlements.get(network);
+  return (
+    settlement === undefined || (settlement.funds.suffice() && settlement.relayers.some(mayAsk))
+  );
+}
+
+function mayAsk({ signer }: Relayer): boolean {
+  return signer.fault?.() === undefined;
 }

@@ -85,6 +85,12 @@ export function createMetrics() {
       labelNames: ["network", "endpoint", "kind"] as const,
       registers,
     }),
+    signerFailures: new Counter({
+      name: "coinslot_signer_failures_total",
+      help: "Signatures that a relayer's signer did not give: timeout, failed, wrong",
+      labelNames: ["network", "relayer", "kind"] as const,
+      registers,
+    }),
     stops: new Gauge({
       name: "coinslot_stops",
       help: "Stop switches that are set: 1 for each network or route without new payments",

@@ -155,7 +155,11 @@ function createApp(
  * about to stop. The ledger is read once a second at most.
  */
 function createReadiness(
-  { payments, stops }: Pick<CoinslotFacilitator, "payments" | "stops">,
+  {
+    payments,
+    stops,
+    signerFaults,
+  }: Pick<CoinslotFacilitator, "payments" | "stops" | "signerFaults">,
   state: () => State,
 ): () => Promise<Readiness> {
   const readLedger = keepAnswer(async (): Promise<Readiness["status"]> => {
@@ -172,7 +176,12 @@ function createReadiness(
     const status = now === "started" ? await readLedger() : now;
     // Still ready: payments under way go on, and a stopped one gets its reason.
     const stopped = stops.list();
-    return stopped.length === 0 ? { status } : { status, stops: stopped };
+    const signers = signerFaults();
+    return {
+      status,
+      ...(stopped.length === 0 ? {} : { stops: stopped }),
+      ...(signers.length === 0 ? {} : { signers }),
+    };
   };
 }
 

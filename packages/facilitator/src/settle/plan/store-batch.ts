@@ -10,7 +10,7 @@ import type { Fees } from "../relay/fee-quote.ts";
 import { launchTransaction } from "../relay/relayer.ts";
 import type { Relayer } from "../relay/relayer-context.ts";
 import { trackedFrom } from "../relay/relayer-state.ts";
-import { signBroadcast } from "../relay/sign-broadcast.ts";
+import { signOrRest } from "../relay/sign-or-rest.ts";
 import type { Candidate } from "./choose-batch.ts";
 import type { ComposedCall } from "./compose-call.ts";
 
@@ -20,7 +20,7 @@ import type { ComposedCall } from "./compose-call.ts";
  * The racer is the lease keeper: it may lose the lease and take another one at each `await`. So a
  * refusal ends the lease that was written with, and no other.
  *
- * @returns whether it was stored. If not, the queue or the relayer has changed.
+ * @returns whether it was stored. If not, the queue or the relayer has changed, or its signer rests.
  */
 export async function storeBatch(options: {
   context: SettlementContext;
@@ -38,7 +38,7 @@ export async function storeBatch(options: {
   const { lease, nextNonce: nonce } = state;
   if (lease === undefined || nonce === undefined) return false;
   const { to, data, gasLimit } = call;
-  const broadcast = await signBroadcast({
+  const broadcast = await signOrRest(relayer, {
     signer,
     chainId: network.chainId,
     nonce,
@@ -48,6 +48,7 @@ export async function storeBatch(options: {
     fees,
     content: "payments",
   });
+  if (broadcast === undefined) return false;
   await faultPoint("signed");
   const id = createSortableId(context.now());
   const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;

@@ -1,8 +1,10 @@
 import type { Lease } from "@coinslot/storage";
 import { type Broadcast, storeReplacement } from "../../ledger/transactions/store-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
+import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";
+import { reportSigner } from "./sign-or-rest.ts";
 import { signReplacement } from "./sign-replacement.ts";
 
 /** Number of a node's "never" answers after which they are believed. */
@@ -77,7 +79,16 @@ export async function replaceTransaction(
 ): Promise<void> {
   const { context, network, signer, state, labels, keeper, reconciling } = relayer;
   const { ledger, clock, logger, metrics } = context;
-  const form = await signReplacement({ network, signer, transaction, content });
+  let form: Broadcast | undefined;
+  try {
+    form = await signReplacement({ network, signer, transaction, content });
+  } catch (error) {
+    if (!(error instanceof SignerError)) throw error;
+    reportSigner(relayer, error);
+    // The form that was sent needs no signature. One that nodes refuse would come back here.
+    if (transaction.refusals >= maxRefusals) return;
+    return dispatchTransaction(relayer, transaction, lease);
+  }
   if (state.lease !== lease) return;
   transaction.formedAt = clock.now();
   if (form === undefined) {

@@ -69,10 +69,15 @@ export interface Relayer extends RelayerOptions {
 
 /**
  * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
- * transactions.
+ * transactions, and its signer does not rest.
  */
-export function isReady({ state, leaving }: Relayer): boolean {
-  return state.lease !== undefined && state.nextNonce !== undefined && leaving === undefined;
+export function isReady({ state, leaving, signer }: Relayer): boolean {
+  return (
+    state.lease !== undefined &&
+    state.nextNonce !== undefined &&
+    leaving === undefined &&
+    signer.fault?.() === undefined
+  );
 }
 
 /**

@@ -12,8 +12,36 @@ export type RelayerTransaction = {
   | { type: "eip1559"; maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
 );
 
-/** Signs transactions for one address. A viem local account is one. */
+/** Signs transactions for one address. */
 export interface RelayerSigner {
   address: Address;
+  /** @throws SignerError where the key is elsewhere, and does not sign what was asked */
   signTransaction(transaction: RelayerTransaction): Promise<Hex>;
+  /** Of a key elsewhere: its last failure, while the signer rests for it. */
+  fault?(): SignerFault | undefined;
+}
+
+/** A failed signer rests: no transaction is planned for it until then. */
+export interface SignerFault {
+  error: SignerError;
+  /** Milliseconds until it is asked again. */
+  restsForMs: number;
+}
+
+/**
+ * - `timeout`: no answer in time.
+ * - `failed`: it threw.
+ * - `wrong`: its answer is no signature of its address for this transaction. Nothing was sent.
+ */
+export type SignerErrorKind = "timeout" | "failed" | "wrong";
+
+/** A key elsewhere did not sign. Nothing was stored, and nothing was sent. */
+export class SignerError extends Error {
+  override readonly name = "SignerError";
+  readonly kind: SignerErrorKind;
+
+  constructor(kind: SignerErrorKind, message: string, options?: { cause: unknown }) {
+    super(message, options);
+    this.kind = kind;
+  }
 }

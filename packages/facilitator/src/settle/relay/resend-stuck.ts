@@ -3,7 +3,9 @@ import { loseTransaction } from "../../ledger/transactions/settle-transaction.ts
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
 import type { Relayer } from "./relayer-context.ts";
+import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
+import { reportSigner } from "./sign-or-rest.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
 /**
@@ -69,7 +71,14 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<vo
   if (lowest === used || !Number.isFinite(lowest)) return;
   const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
-  const filled = await fillNonces({ context, network, signer, lease, nonces });
+  let filled: Awaited<ReturnType<typeof fillNonces>>;
+  try {
+    filled = await fillNonces({ context, network, signer, lease, nonces });
+  } catch (error) {
+    if (!(error instanceof SignerError)) throw error;
+    // The next poll asks it again. What was sent is sent again meanwhile.
+    return reportSigner(relayer, error);
+  }
   if (filled === "lease_lost") return relayer.keeper.lost(lease);
   if (state.lease === lease) {
     for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
