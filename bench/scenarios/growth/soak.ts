@@ -25,7 +25,7 @@ const replaceMs = Math.min(120_000, (minutes * 60_000) / 9);
 const sampleMs = Math.min(30_000, (minutes * 60_000) / 16);
 /** Payments for the measurement of the capacity. */
 const capacityPayments = 3_072;
-/** A buyer brings one payment again for so long. */
+/** Time for which a buyer repeats one payment. */
 const patienceMs = 60_000;
 const logRange = 1_000n;
 

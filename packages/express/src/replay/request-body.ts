@@ -44,10 +44,10 @@ export async function readRequestBody(
   return body;
 }
 
-const noBody = known("");
+const emptyBody = known("");
 
 async function read(request: Request, options: ReadBodyOptions): Promise<RequestBody> {
-  if (!hasBody(request)) return noBody;
+  if (!hasBody(request)) return emptyBody;
   if (lengthOf(request) > options.maxRequestBytes) return { state: "too_large" };
   if (isReadElsewhere(request)) return readParsed(request);
   return request.destroyed ? { state: "aborted" } : readStream(request, options);

@@ -72,15 +72,12 @@ export async function settlePayment(
 
 /** Resolves to whether the payment is in the queue or a transaction, or confirmed. */
 export async function isSettlementBegun(
-  { context }: SettlingContext,
+  settling: SettlingContext,
   payload: AnyPaymentPayload,
   requirements: AnyPaymentRequirements,
 ): Promise<boolean> {
-  const payment = paymentOf(payload, requirements);
-  if (payment === undefined) return false;
-  const fingerprint = settleFingerprint(payment);
-  const known = await lookUpPayment(context.ledger, { id: payment.id, fingerprint });
-  return known.payment !== undefined && isBeingSettled(known.payment);
+  const payment = (await lookUp(settling, payload, requirements))?.payment;
+  return payment !== undefined && isBeingSettled(payment);
 }
 
 /**
@@ -88,15 +85,22 @@ export async function isSettlementBegun(
  * owner is silent for longer than a heartbeat, it is a new one again.
  */
 export async function isUnderWay(
-  { context }: SettlingContext,
+  settling: SettlingContext,
   payload: AnyPaymentPayload,
   requirements: AnyPaymentRequirements,
 ): Promise<boolean> {
+  const known = await lookUp(settling, payload, requirements);
+  return known !== undefined && known.availability !== "free";
+}
+
+function lookUp(
+  { context }: SettlingContext,
+  payload: AnyPaymentPayload,
+  requirements: AnyPaymentRequirements,
+) {
   const payment = paymentOf(payload, requirements);
-  if (payment === undefined) return false;
-  const fingerprint = settleFingerprint(payment);
-  const { availability } = await lookUpPayment(context.ledger, { id: payment.id, fingerprint });
-  return availability !== "free";
+  if (payment === undefined) return undefined;
+  return lookUpPayment(context.ledger, { id: payment.id, fingerprint: settleFingerprint(payment) });
 }
 
 /** The caller holds a reservation since before its handler ran, or took one up again. */

@@ -37,11 +37,9 @@ export interface TokenHealth extends TokenName {
   isHealthy: boolean;
   /** Blocks from the newest indexed one to the chain's head. */
   lag: number | undefined;
-  /**
-   * The last block up to which all are indexed. And the last up to which all were read twice or
-   * proven.
-   */
+  /** The last block up to which all are indexed. */
   indexedTo?: number | undefined;
+  /** The last block up to which all were read twice, or proven. */
   verifiedTo?: number | undefined;
   rpcLatencyMs: number | undefined;
 }

@@ -185,7 +185,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     proxy.setUpstream(fork.rpcUrl);
     const state = async () => (await service.status()).chains[0]?.state;
     await expect.poll(state, { timeout: 20_000 }).toBe("stopped");
-    const told: MaintenanceProgress[] = [];
+    const steps: MaintenanceProgress[] = [];
     const wayOut = /^devnet is stopped.*was final as.*coinslot indexer rewind/;
     await expect(
       maintain(
@@ -193,12 +193,12 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
         database,
         { kind: "verify" },
         AbortSignal.timeout(20_000),
-        (progress) => told.push(progress),
+        (progress) => steps.push(progress),
         createFastClock(0),
       ),
     ).rejects.toThrow(wayOut);
     await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(wayOut);
-    expect(told.at(-1)?.problem).toMatch(/was final as/);
+    expect(steps.at(-1)?.problem).toMatch(/was final as/);
 
     proxy.setUpstream(devnet.rpcUrl);
     const back = await maintain(devnet, database, { kind: "verify" });

@@ -5,7 +5,7 @@ import { sql, type Transaction } from "kysely";
 const newest = 100_000;
 
 /**
- * Records of payers with code, one row for each payer and network. And the gas that a payment's
+ * Records of payers with code, one row for each payer and network. The gas that a payment's
  * transaction has burnt.
  *
  * The previous release goes on beside this step. It reads records from the payments, and adds to

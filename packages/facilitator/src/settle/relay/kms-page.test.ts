@@ -48,7 +48,7 @@ async function readRelayer(kms: object): Promise<HashSigner> {
   const file = join(folder, "page.ts");
   await writeFile(
     file,
-    `type HashSigner = any; export const run = (createFacilitator: any, kms: any) => {${program}return facilitator;}`,
+    `export const run = (createFacilitator, kms) => {${program}return facilitator;}`,
   );
   const { run } = await import(file);
   return run(
