@@ -72,7 +72,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     );
     await expect(stopped).rejects.toThrow("Ctrl-C");
     const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
-    await expectExact(service, devnet, usdtOf(devnet));
+    // Until the rewind is done, the service may be exact and lose its newest blocks a moment later.
     const { kysely } = await service.database();
     await expect
       .poll(
