@@ -52,5 +52,7 @@ function shared(name: string) {
     globalSetup: ["packages/devnet/src/test-postgres.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A condition costs only the time until it holds: the default of a second is missed by a busy machine.
+    expect: { poll: { timeout: 20_000 } },
   };
 }

@@ -39,7 +39,7 @@ it("a seller with a relayer out of gas money answers 503 before the handler runs
   expect(seller.runs()).toBe(1);
 
   const retried = payWatched(`${seller.url}/weather`);
-  await vi.waitFor(() => expect(statuses).toEqual([402, 503]), 10_000);
+  await vi.waitFor(() => expect(statuses).toEqual([402, 503]), 20_000);
   expect(seller.runs()).toBe(1);
   expect(await balanceOf(devnet, devnet.accounts.seller.address)).toBe(0n);
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
     { logger: createLogger("silent") },
   );
   await vi.waitFor(async () => expect((await service.indexer.status()).health).toBe("healthy"), {
-    timeout: 10_000,
+    timeout: 20_000,
   });
 });
 

@@ -16,7 +16,7 @@ beforeAll(async () => {
   shop = await openShop(devnet);
   owner = `${shop.url}/api/v1/devnet/usdt/${devnet.accounts.buyer.address}`;
   await vi.waitFor(() => supertest(shop.url).get("/api/v1/health").expect(200), {
-    timeout: 10_000,
+    timeout: 20_000,
   });
 });
 

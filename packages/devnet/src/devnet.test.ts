@@ -112,7 +112,7 @@ describe("startDevnet", () => {
     expect(runningCommands(`${chainId}`)).not.toEqual([]);
     await devnet.stop();
     await devnet.stop();
-    await expect.poll(() => runningCommands(`${chainId}`), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => runningCommands(`${chainId}`), { timeout: 20_000 }).toEqual([]);
   });
 
   it("listens on the configured address", async () => {
@@ -128,7 +128,7 @@ describe("startDevnet", () => {
     await expect(startDevnet({ chainId, port: Number(new URL(rpcUrl).port) })).rejects.toThrow(
       "Anvil exited",
     );
-    await expect.poll(() => runningCommands(`${chainId}`), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => runningCommands(`${chainId}`), { timeout: 20_000 }).toEqual([]);
   });
 });
 
@@ -152,7 +152,7 @@ describe("the devnet's time", () => {
     expect(blockNumber).toBeGreaterThan(before);
     // Blocks come without any transaction.
     await expect
-      .poll(() => client.getBlockNumber(), { timeout: 10_000 })
+      .poll(() => client.getBlockNumber(), { timeout: 20_000 })
       .toBeGreaterThan(blockNumber + 1n);
     await setIntervalMining(0);
   });

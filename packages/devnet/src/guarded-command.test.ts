@@ -35,7 +35,7 @@ describe("a parent killed with SIGKILL", () => {
     expect(await (await ask()).json()).toMatchObject({ result: `0x${chainId.toString(16)}` });
     await parent.kill();
     await expect
-      .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 10_000 })
+      .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 20_000 })
       .toEqual([]);
     await expect(ask()).rejects.toThrow("fetch failed");
   });
@@ -55,7 +55,7 @@ describe("a parent killed with SIGKILL", () => {
     expect(runningCommands(directory)).not.toEqual([]);
     expect(await readdir(directory)).not.toEqual([]);
     await parent.kill();
-    await expect.poll(() => runningCommands(directory), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => runningCommands(directory), { timeout: 20_000 }).toEqual([]);
     // tsx keeps a directory of its own for temporary files.
     const left = (await readdir(directory)).filter((name) => name.startsWith("coinslot-"));
     expect(left).toEqual([]);

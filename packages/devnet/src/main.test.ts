@@ -37,7 +37,7 @@ describe("the devnet command", () => {
     main.child.kill("SIGINT");
     expect(await main.ended).toBe(0);
     await expect
-      .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 10_000 })
+      .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 20_000 })
       .toEqual([]);
   });
 

@@ -83,7 +83,7 @@ it("ready() rejects for a facilitator that is closed before it is ready", async 
   const facilitator = create(5);
   const ready = facilitator.ready();
   ready.catch(() => undefined);
-  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), 10_000);
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), 20_000);
   await facilitator.close();
   await expect(ready).rejects.toThrow("closed");
 });
@@ -130,11 +130,11 @@ it("a facilitator with a retention forgets older payments", async () => {
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
     expect(payments).toMatchObject([{ state: "confirmed", finalAt: expect.any(Number) }]);
-  }, 10_000);
+  }, 20_000);
   lead = 25 * 3_600_000;
   await vi.waitFor(async () => {
     expect((await facilitator.payments.list()).payments).toEqual([]);
-  }, 10_000);
+  }, 20_000);
   // A second presentation is refused by the chain.
   lead = 0;
   expect(await facilitator.verify(paymentPayload, paymentRequirements)).toMatchObject({

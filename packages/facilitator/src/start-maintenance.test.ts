@@ -42,11 +42,11 @@ describe.each(engines)("maintenance on %s", (engine) => {
       refreshStops: () => new Promise<void>(() => undefined),
     });
     onTestFinished(() => maintenance.stop());
-    await vi.waitFor(() => expect(rounds).toHaveLength(1));
+    await vi.waitFor(() => expect(rounds).toHaveLength(1), 20_000);
     return {
       async nextRound() {
         rounds.pop()?.();
-        await vi.waitFor(() => expect(rounds).toHaveLength(1));
+        await vi.waitFor(() => expect(rounds).toHaveLength(1), 20_000);
       },
     };
   }

@@ -44,7 +44,7 @@ describe.each(engines)("retention on %s", (engine) => {
       /** Runs until it rests. */
       async finishPass(): Promise<void> {
         for (;;) {
-          await vi.waitFor(() => expect(timers).toHaveLength(1));
+          await vi.waitFor(() => expect(timers).toHaveLength(1), 20_000);
           if (timers[0]?.delayMs === 60_000) return;
           timers.pop()?.run();
         }
@@ -84,10 +84,12 @@ describe.each(engines)("retention on %s", (engine) => {
   it("is left to one process at a time, and to the next when that one ends", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const first = start(one);
-    await vi.waitFor(async () =>
-      expect(
-        await read(sql`select name from coinslot_leases where name = 'coinslot:retention'`),
-      ).toHaveLength(1),
+    await vi.waitFor(
+      async () =>
+        expect(
+          await read(sql`select name from coinslot_leases where name = 'coinslot:retention'`),
+        ).toHaveLength(1),
+      20_000,
     );
     await giveUp(one);
     wait(2 * day);

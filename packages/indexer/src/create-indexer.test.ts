@@ -30,7 +30,7 @@ describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
     await devnet.reorg({ depth: 3 });
     await expectExact(indexer, devnet, usdt);
     const upToDate = { health: "healthy", chains: [{ state: "live", lagBlocks: 0 }] };
-    await expect.poll(() => indexer.status(), { timeout: 10_000 }).toMatchObject(upToDate);
+    await expect.poll(() => indexer.status(), { timeout: 20_000 }).toMatchObject(upToDate);
   });
 
   it("closes while it is about to become the writer", async () => {

@@ -37,7 +37,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
       functionName: "setBalance",
       args: [odd.address, 1_007n],
     });
-    await expect.poll(() => found.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => found.length, { timeout: 20_000 }).toBeGreaterThan(0);
     const block = Number(await client.getBlockNumber());
     const expected = {
       chain: "devnet",
@@ -77,10 +77,10 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
     proxy.set(balances("0x"));
     await expect
-      .poll(() => warnings, { timeout: 10_000 })
+      .poll(() => warnings, { timeout: 20_000 })
       .toContain("Balances could not be compared");
     proxy.set(balances(`0x${"7".padStart(64, "0")}`));
-    await expect.poll(() => told, { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(() => told, { timeout: 20_000 }).toBeGreaterThan(1);
     proxy.set(honest);
     await devnet.mint({ to: seller.address, amount: 1n });
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
@@ -108,7 +108,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     });
     await expectExact(indexer, devnet, usdtOf(devnet));
     proxy.set(answerEarly);
-    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(4);
+    await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(4);
     expect(found).toEqual([]);
   });
 
@@ -140,7 +140,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     compared.clear();
     // Sender and recipient.
     const both = [buyer, seller].map(({ address }) => address.slice(2).toLowerCase());
-    await expect.poll(() => [...compared].sort(), { timeout: 10_000 }).toEqual(both.sort());
+    await expect.poll(() => [...compared].sort(), { timeout: 20_000 }).toEqual(both.sort());
     expect(found).toEqual([]);
   });
 });

@@ -54,8 +54,10 @@ describe("an index that is built beside the traffic", () => {
     let building: Promise<boolean> | undefined;
     await besideWriter(here, async (transaction) => {
       building = buildIndex(here.database, index, forEver);
-      await vi.waitFor(async () =>
-        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      await vi.waitFor(
+        async () =>
+          expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+        20_000,
       );
       await here.run("insert into notes values ('e', 'f', 1)");
       expect(await buildIndex(here.database, index, forEver)).toBe(false);
@@ -79,8 +81,10 @@ describe("an index that is built beside the traffic", () => {
     await besideWriter(here, async () => {
       const building = buildIndex(here.database, index, abort.signal);
       const cancelled = expect(building).rejects.toMatchObject({ kind: "busy" });
-      await vi.waitFor(async () =>
-        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      await vi.waitFor(
+        async () =>
+          expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+        20_000,
       );
       abort.abort();
       await cancelled;

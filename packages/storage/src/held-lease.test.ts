@@ -49,7 +49,7 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
     const held = await acquire("a", 600);
     expect(held?.lease.epoch).toBe(1);
     const expiry = held?.lease.expiresAtMs ?? 0;
-    await expect.poll(databaseTime, { timeout: 5_000 }).toBeGreaterThan(expiry + 600);
+    await expect.poll(databaseTime, { timeout: 20_000 }).toBeGreaterThan(expiry + 600);
     expect(await acquire("b", 600)).toBeUndefined();
     expect(held && (await leases.isHeld(held.lease))).toBe(true);
     await held?.release();
@@ -61,7 +61,7 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
     const { leases, events, acquire } = await open();
     const held = await acquire("a", 600);
     await leases.endAll();
-    await expect.poll(() => events, { timeout: 5_000 }).toEqual(["a lost it"]);
+    await expect.poll(() => events, { timeout: 20_000 }).toEqual(["a lost it"]);
     expect((await acquire("b", 600))?.lease.epoch).toBe(2);
     held?.lose();
     await held?.release();
@@ -74,7 +74,7 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
     const held = await acquire("a", 400);
     held?.lose();
     expect(events).toEqual(["a lost it"]);
-    await expect.poll(() => held && leases.isHeld(held.lease), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => held && leases.isHeld(held.lease), { timeout: 20_000 }).toBe(false);
   });
 
   it("is lost when its time is over while a renewal hangs, before another owner has it", async () => {
@@ -84,22 +84,22 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
       // Locks the row, and on SQLite the database: renewals and acquisitions hang.
       await sql`update coinslot_leases set owner = owner`.execute(transaction);
       const taken = acquire("b", 600);
-      await expect.poll(() => events, { timeout: 5_000 }).toEqual(["a lost it"]);
+      await expect.poll(() => events, { timeout: 20_000 }).toEqual(["a lost it"]);
       return { taken };
     });
     const second = await next.taken;
     await second?.release();
     // The late renewal has not brought the lease back.
     const third = () => acquire("c", 600);
-    await expect.poll(third, { timeout: 5_000 }).toMatchObject({ lease: { owner: "c" } });
+    await expect.poll(third, { timeout: 20_000 }).toMatchObject({ lease: { owner: "c" } });
   });
 
   it("survives failing renewals until its time is over", async () => {
     const { database, events, acquire } = await open();
     await acquire("a", 800);
     await sql`alter table coinslot_leases rename to away`.execute(database.kysely);
-    await expect.poll(() => events.length, { timeout: 5_000 }).toBeGreaterThan(1);
+    await expect.poll(() => events.length, { timeout: 20_000 }).toBeGreaterThan(1);
     expect(events).not.toContain("a lost it");
-    await expect.poll(() => events, { timeout: 5_000 }).toContain("a lost it");
+    await expect.poll(() => events, { timeout: 20_000 }).toContain("a lost it");
   });
 });

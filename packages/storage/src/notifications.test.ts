@@ -75,7 +75,7 @@ describe("notifications on postgres", () => {
     await proxy.cut();
     await other.notify("queue", "missed");
     await proxy.mend();
-    await expect.poll(() => heard, { timeout: 5_000 }).toEqual([undefined]);
+    await expect.poll(() => heard, { timeout: 20_000 }).toEqual([undefined]);
     await other.notify("queue", "again");
     await expect.poll(() => heard).toEqual([undefined, "again"]);
   });
@@ -123,7 +123,7 @@ describe("notifications on postgres", () => {
     const heard: unknown[] = [];
     await notifications.listen("queue", (payload) => heard.push(payload));
     proxy.freeze();
-    await expect.poll(() => heard, { timeout: 5_000 }).toEqual([undefined]);
+    await expect.poll(() => heard, { timeout: 20_000 }).toEqual([undefined]);
     await notifications.notify("queue", "again");
     await expect.poll(() => heard).toEqual([undefined, "again"]);
   });

@@ -28,7 +28,7 @@ async function waitForPending(): Promise<void> {
   const { client } = world().ethereum;
   await vi.waitFor(async () => {
     expect((await client.getTxpoolStatus()).pending).toBe(1);
-  });
+  }, 20_000);
 }
 
 /**
@@ -139,7 +139,7 @@ describe("a transfer through an endpoint", () => {
     expect(error.moneyMayHaveMoved).toBe(true);
     const { hash } = error;
     if (hash === undefined) throw new Error("It tells no hash");
-    await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
+    await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }), 20_000);
   });
 
   describe("a transfer through one rate limited host only", () => {
@@ -189,9 +189,9 @@ describe("a transfer through an endpoint", () => {
         timeoutMs: 20_000,
         pollIntervalMs: 10,
       });
-      await vi.waitFor(() => expect(broadcasts()).toBeGreaterThan(before), 10_000);
+      await vi.waitFor(() => expect(broadcasts()).toBeGreaterThan(before), 20_000);
       proxy.judge(() => "forward");
-      await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }), 10_000);
+      await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }), 20_000);
       await layerZero.deliver();
       expect(await tracking).toMatchObject({ state: "delivered" });
     }, 40_000);

@@ -58,7 +58,7 @@ function track(hash: Hash, options: Partial<TrackOptions> = {}, targetUrl?: stri
   });
   const states = () => steps.map(({ state }) => state);
   const until = (...expected: string[]) =>
-    vi.waitFor(() => expect(states()).toEqual(expected), { timeout: 5_000, interval: 10 });
+    vi.waitFor(() => expect(states()).toEqual(expected), { timeout: 20_000, interval: 10 });
   return { delivered, steps, states, until };
 }
 
@@ -119,7 +119,7 @@ describe("tracking", () => {
     proxy.judge(() => "drop");
     await layerZero.deliver();
     const before = proxy.calls.length;
-    await vi.waitFor(() => expect(proxy.calls.length).toBeGreaterThan(before));
+    await vi.waitFor(() => expect(proxy.calls.length).toBeGreaterThan(before), 20_000);
     proxy.judge(() => "forward");
     await delivered;
   });

@@ -347,7 +347,7 @@ describe("a block watcher", () => {
     watcher.subscribe(() => undefined);
     watcher.subscribe(() => undefined);
 
-    await expect.poll(() => watcher.latest(), { timeout: 10_000 }).toBeDefined();
+    await expect.poll(() => watcher.latest(), { timeout: 20_000 }).toBeDefined();
   });
 
   it("polls faster as soon as a subscriber asks for it", async () => {

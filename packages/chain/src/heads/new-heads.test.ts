@@ -93,7 +93,7 @@ async function watch(options: { pollIntervalMs: number; chainId?: number }) {
 async function mineAndSee() {
   await devnet.mine();
   const { hash } = await devnet.client.getBlock();
-  await expect.poll(() => watcher.latest()?.hash, { timeout: 10_000 }).toBe(hash);
+  await expect.poll(() => watcher.latest()?.hash, { timeout: 20_000 }).toBe(hash);
 }
 
 describe("a block watcher with a WebSocket node", () => {

@@ -268,7 +268,10 @@ describe("an interrupted or unclear coinslot bridge send", () => {
     try {
       const args = ["send", ...transfer(...fees)];
       const running = coinslot(args, { env: wallet(), interruptAt: "sending" });
-      await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1));
+      await vi.waitFor(
+        async () => expect((await client.getTxpoolStatus()).pending).toBe(1),
+        20_000,
+      );
       // It is mined, without an OFTSent event.
       await client.setCode({ address, bytecode: "0x00" });
       await ethereum.mine();

@@ -75,7 +75,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
   }
 
   function received({ types }: EventReceiver, expected: readonly string[]) {
-    return expect.poll(types, { timeout: 10_000, interval: 5 }).toEqual(expected);
+    return expect.poll(types, { timeout: 20_000, interval: 5 }).toEqual(expected);
   }
 
   it("report a verification, with its payment", async () => {

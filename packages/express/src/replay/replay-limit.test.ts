@@ -37,7 +37,7 @@ it("sends four copies of a kept answer at once, however many are asked for and n
     socket.write(request.repeat(4));
     readers.push(socket);
     expect(await ask()).toMatchObject({ status: 409 });
-  }, 10_000);
+  }, 20_000);
   for (const socket of readers) socket.destroy();
-  await vi.waitFor(async () => expect(await ask()).toEqual({ status: 200, size }), 10_000);
+  await vi.waitFor(async () => expect(await ask()).toEqual({ status: 200, size }), 20_000);
 });

@@ -26,7 +26,7 @@ describe("the settlement engine", () => {
     await devnet.mint({ to: poor.address, amount: 3_000n });
     const facilitator = await start({ network: { serveAfter: 3, finalAfter: 3 } });
     const first = settle(facilitator, await pay({ signer: poor }));
-    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(2_000n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(2_000n), 20_000);
 
     const exact = await pay({ signer: poor, amount: 2_000n });
     const held = await reserve(facilitator, exact);
@@ -36,7 +36,7 @@ describe("the settlement engine", () => {
       errorReason: "invalid_exact_evm_insufficient_balance",
     });
     const second = settle(facilitator, exact, held);
-    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(0n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(0n), 20_000);
     await devnet.mine(3);
     expect(await Promise.all([first, second])).toMatchObject([
       { success: true },
@@ -72,7 +72,7 @@ describe("the settlement engine", () => {
     expect(pending.transaction).toMatch(/^0x[0-9a-f]{64}$/);
     await devnet.setAutomine(true);
     await devnet.mine();
-    await vi.waitFor(() => expect(events).toEqual(["settle_started", "settle_completed"]), 10_000);
+    await vi.waitFor(() => expect(events).toEqual(["settle_started", "settle_completed"]), 20_000);
     expect(await settle(facilitator, paid)).toMatchObject({
       success: true,
       transaction: pending.transaction,
@@ -91,7 +91,7 @@ describe("the settlement engine", () => {
     expect(await settle(facilitator, own)).toMatchObject({ errorReason: "settlement_pending" });
     await devnet.setAutomine(true);
     await devnet.mine();
-    await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+    await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
 
     const { nonce } = own.authorization;
     const changes = [

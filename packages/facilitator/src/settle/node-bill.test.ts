@@ -105,7 +105,7 @@ it.concurrent("a payment alone costs a trial, a broadcast, its receipt and two r
         const { payments } = await facilitator.payments.list({ limit: 1 });
         expect(payments[0]?.finalAt).toBeDefined();
       },
-      { timeout: 15_000, interval: 100 },
+      { timeout: 20_000, interval: 100 },
     );
   };
   // The first teach the process the pace of the chain.

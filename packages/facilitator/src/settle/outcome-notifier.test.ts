@@ -124,7 +124,7 @@ describe.each(engines)("the wait for an outcome, on %s", (engine) => {
       }),
     );
     notifier.follow(paymentId);
-    await vi.waitFor(() => expect(late).toBeDefined());
+    await vi.waitFor(() => expect(late).toBeDefined(), 20_000);
     await confirm(ledger, paymentId);
     expect(await late).toMatchObject({ state: "confirmed" });
   });

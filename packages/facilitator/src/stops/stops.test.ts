@@ -113,7 +113,7 @@ describe.each(engines)("a stop switch on %s", (engine) => {
     await vi.waitFor(async () => {
       const { payments } = await facilitator.payments.list({ state: "submitted" });
       expect(payments).toHaveLength(1);
-    });
+    }, 20_000);
 
     await facilitator.stops.set(network, { reason });
     await devnet.setAutomine(true);
@@ -190,7 +190,7 @@ describe.each(engines)("a stop switch on %s", (engine) => {
         ('of a newer release', 'a name', '${reason}', 1)`),
     );
     for (const { stops } of facilitators) {
-      await vi.waitFor(() => expect(stops.list()).toHaveLength(1), { timeout: 2_000 });
+      await vi.waitFor(() => expect(stops.list()).toHaveLength(1), { timeout: 20_000 });
     }
     await facilitators[0]?.stops.clear({ kind: "route", name: "GET /dear" });
     const set = await changeStops({
@@ -199,7 +199,7 @@ describe.each(engines)("a stop switch on %s", (engine) => {
     });
     expect(set).toMatchObject({ stops: [network], isKnown: true, runsOlderProgram: false });
     for (const facilitator of facilitators) {
-      await vi.waitFor(() => expect(facilitator.stops.list()).toHaveLength(1), { timeout: 2_000 });
+      await vi.waitFor(() => expect(facilitator.stops.list()).toHaveLength(1), { timeout: 20_000 });
       await expectRefusal(facilitator);
       await facilitator.close();
     }

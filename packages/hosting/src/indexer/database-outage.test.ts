@@ -46,7 +46,7 @@ it("an outage of PostgreSQL is answered in JSON, and ends with the database's re
       call("/api/v1/keys"),
     ]);
   const isHealthy = async () => (await call("/api/v1/health")).status;
-  await expect.poll(isHealthy, { timeout: 15_000 }).toBe(200);
+  await expect.poll(isHealthy, { timeout: 20_000 }).toBe(200);
   const before = await questions();
   expect(before.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
 
@@ -71,12 +71,12 @@ it("an outage of PostgreSQL is answered in JSON, and ends with the database's re
   await devnet.mint({ to: holder, amount: 5n });
 
   await outage.end();
-  await expect.poll(isHealthy, { timeout: 15_000 }).toBe(200);
+  await expect.poll(isHealthy, { timeout: 20_000 }).toBe(200);
   // Its answers are kept for a second.
-  await expect.poll(() => call("/readyz"), { timeout: 15_000 }).toMatchObject({ status: 200 });
+  await expect.poll(() => call("/readyz"), { timeout: 20_000 }).toMatchObject({ status: 200 });
   const newest = async () =>
     (await call(`/api/v1/devnet/usdt/${holder}/token-transfers?limit=1`)).body;
   await expect
-    .poll(newest, { timeout: 15_000 })
+    .poll(newest, { timeout: 20_000 })
     .toMatchObject({ transfers: [{ amount: "5", to: holder.toLowerCase() }] });
 }, 60_000);

@@ -101,7 +101,7 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
     api.source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
     await startReading(api, api.key);
     await expect
-      .poll(async () => (await api.call(`${history}?limit=1`, asCsv)).status, { timeout: 10_000 })
+      .poll(async () => (await api.call(`${history}?limit=1`, asCsv)).status, { timeout: 20_000 })
       .toBe(200);
   });
 

@@ -75,7 +75,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     const watched = usdtOf(devnet);
     const question = { ...watched, address: lower(seller) };
     await expect
-      .poll(async () => (await indexer.status()).chains[0]?.lagBlocks, { timeout: 10_000 })
+      .poll(async () => (await indexer.status()).chains[0]?.lagBlocks, { timeout: 20_000 })
       .toBe(0);
     // A request for the newest block gets the state after it, every time, until the next block.
     const { hash: newest } = await devnet.client.getBlock();

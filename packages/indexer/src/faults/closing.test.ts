@@ -20,7 +20,7 @@ describe.each(engines)("closing the indexer, on $engine", ({ createUrl }) => {
       proxy.set(() => {
         asked += 1;
       });
-      await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0);
+      await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(0);
       const startedAt = performance.now();
       await indexer.close();
       expect(performance.now() - startedAt).toBeLessThan(5_000);

@@ -18,7 +18,7 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     });
     try {
       await expect
-        .poll(async () => (await indexer.status()).chains[0]?.state, { timeout: 15_000 })
+        .poll(async () => (await indexer.status()).chains[0]?.state, { timeout: 20_000 })
         .toBe("live");
     } finally {
       isOver = true;

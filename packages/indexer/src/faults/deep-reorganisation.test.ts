@@ -150,7 +150,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expectExact(indexer, devnet, usdtOf(devnet));
     const chain = async () => (await indexer.status()).chains[0];
     proxy.setUpstream(fork.rpcUrl);
-    await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 10_000 }).toBeDefined();
+    await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 20_000 }).toBeDefined();
     expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
     expect((await chain())?.lagBlocks).toBeGreaterThan(finalDepth);
 
@@ -182,7 +182,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await devnet.reorg({ depth: finalDepth + 4 });
     await devnet.mine(3);
     const chain = async () => (await indexer.status()).chains[0];
-    await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 10_000 }).toBeDefined();
+    await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 20_000 }).toBeDefined();
     expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
     expect((await chain())?.lagBlocks).toBeGreaterThan(finalDepth);
     expect((await chain())?.problem).toMatch(/endpoint/);
@@ -207,7 +207,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await devnet.mine(3);
     const chain = async () => (await indexer.status()).chains[0];
     await expect
-      .poll(async () => (await chain())?.lagBlocks, { timeout: 10_000 })
+      .poll(async () => (await chain())?.lagBlocks, { timeout: 20_000 })
       .toBeGreaterThan(finalDepth);
     expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
     expect((await chain())?.problem).toMatch(/endpoint 2/);

@@ -40,7 +40,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await devnet.mine(finalDepth);
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expect
-      .poll(() => readChain(indexer), { timeout: 10_000 })
+      .poll(() => readChain(indexer), { timeout: 20_000 })
       .toMatchObject({ health: "healthy", doubtedFrom: undefined });
 
     // Back on the chain of the others, it is believed again, also alone.
@@ -193,7 +193,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const before = balances(first);
     const others = balances(second) + balances(third);
     await expect
-      .poll(() => balances(second) + balances(third) - others, { timeout: 10_000 })
+      .poll(() => balances(second) + balances(third) - others, { timeout: 20_000 })
       .toBeGreaterThan(10);
     expect(balances(first)).toBe(before);
     expect(found).toEqual([]);
@@ -249,7 +249,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await fork.mine(5);
     proxy.setUpstream(fork.rpcUrl);
     await expect
-      .poll(async () => (await readChain(indexer))?.doubtedFrom, { timeout: 10_000 })
+      .poll(async () => (await readChain(indexer))?.doubtedFrom, { timeout: 20_000 })
       .toBeDefined();
     const chain = await readChain(indexer);
     expect(chain).toMatchObject({ health: "unhealthy", state: "live" });

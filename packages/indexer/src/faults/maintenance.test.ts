@@ -194,19 +194,19 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
     await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
     const readBlocks = async () =>
       (await readStored(service, usdtOf(devnet))).filter(({ blockNumber }) => blockNumber < 20);
-    await expect.poll(readBlocks, { timeout: 10_000, interval: 5 }).toEqual([]);
+    await expect.poll(readBlocks, { timeout: 20_000, interval: 5 }).toEqual([]);
     await expect
-      .poll(async () => (await readBlocks()).length, { timeout: 10_000, interval: 5 })
+      .poll(async () => (await readBlocks()).length, { timeout: 20_000, interval: 5 })
       .toBeGreaterThan(3);
     await devnet.reorg({ depth: head - 15 });
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 5n });
     const doubtedFrom = async () => (await service.status()).chains[0]?.doubtedFrom;
-    await expect.poll(doubtedFrom, { timeout: 10_000, interval: 5 }).toBeDefined();
+    await expect.poll(doubtedFrom, { timeout: 20_000, interval: 5 }).toBeDefined();
     const count = (part: string) =>
       proxy.requests.filter((calls) => JSON.stringify(calls).includes(part)).length;
     const earlier = { ranges: count("fromBlock"), looks: count('"latest"') };
     await expect
-      .poll(() => count('"latest"') - earlier.looks, { timeout: 10_000 })
+      .poll(() => count('"latest"') - earlier.looks, { timeout: 20_000 })
       .toBeGreaterThanOrEqual(2);
     // Nothing of the new chain is read among the blocks of the old one.
     expect(count("fromBlock") - earlier.ranges).toBeLessThanOrEqual(1);
@@ -467,7 +467,7 @@ describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => 
       .deleteFrom("indexer_transfers")
       .where("position", ">=", next * 2 ** 21)
       .execute();
-    await expect.poll(ranges, { timeout: 10_000 }).toBeGreaterThan(before);
+    await expect.poll(ranges, { timeout: 20_000 }).toBeGreaterThan(before);
     const id = await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
     const readRequest = () =>
       kysely
@@ -475,7 +475,7 @@ describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => 
         .select("done_at_ms")
         .where("id", "=", id)
         .executeTakeFirst();
-    await expect.poll(readRequest, { timeout: 10_000 }).not.toMatchObject({ done_at_ms: null });
+    await expect.poll(readRequest, { timeout: 20_000 }).not.toMatchObject({ done_at_ms: null });
     proxy.set(async ({ forward, reply }) => reply(await forward()));
     await expectExact(service, devnet, usdtOf(devnet));
   }, 60_000);
@@ -511,7 +511,7 @@ describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
     await fork.mine(head);
     proxy.setUpstream(fork.rpcUrl);
     const problem = async () => (await service.status()).chains[0]?.problem ?? "";
-    await expect.poll(problem, { timeout: 10_000 }).toMatch(/was final as/);
+    await expect.poll(problem, { timeout: 20_000 }).toMatch(/was final as/);
     expect(stored.at(-1)?.blockNumber).toBeGreaterThan(6);
     proxy.set(async ({ forward, reply }) => reply(await forward()));
     await expectExact(service, fork, usdtOf(fork));

@@ -136,7 +136,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     first.cut();
     second.mend();
     await expect
-      .poll(async () => (await chain())?.problem, { timeout: 10_000 })
+      .poll(async () => (await chain())?.problem, { timeout: 20_000 })
       .toContain("was final as");
     expect(await chain()).toMatchObject({ state: "live" });
 

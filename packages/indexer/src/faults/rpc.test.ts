@@ -282,7 +282,7 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
     expect(second.requests.length).toBeGreaterThan(0);
     first.mend();
     const before = first.requests.length;
-    await expect.poll(() => first.requests.length, { timeout: 15_000 }).toBeGreaterThan(before + 5);
+    await expect.poll(() => first.requests.length, { timeout: 20_000 }).toBeGreaterThan(before + 5);
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
     await expectExact(indexer, devnet, usdtOf(devnet));
   });

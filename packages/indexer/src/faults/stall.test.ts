@@ -16,7 +16,7 @@ describe.each(engines)("a stalled head, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
     const health = async () => (await indexer.status()).chains[0]?.health;
     const becomes = (expected: string) =>
-      expect.poll(health, { timeout: 15_000, interval: 20 }).toBe(expected);
+      expect.poll(health, { timeout: 20_000, interval: 20 }).toBe(expected);
     await devnet.mine();
     await becomes("healthy");
     await becomes("degraded");

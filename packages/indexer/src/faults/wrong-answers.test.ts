@@ -177,7 +177,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
       await withHeadAbove(1_000_000)(exchange);
     });
     await devnet.mint({ to: seller, amount: 100n });
-    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(20);
+    await expect.poll(() => lies, { timeout: 20_000 }).toBeGreaterThan(20);
     await devnet.reorg({ depth: finalDepth - 1 });
     proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
@@ -205,7 +205,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
       await withHeadAbove(1_000_000)(exchange);
     });
     const second = await startIndexer(options);
-    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(20);
+    await expect.poll(() => lies, { timeout: 20_000 }).toBeGreaterThan(20);
     await devnet.reorg({ depth: 44 });
     proxy.set(honest);
     await devnet.mine(70);

@@ -82,7 +82,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
             .select("id")
             .where("done_at_ms", "is", null)
             .execute(),
-        { timeout: 10_000 },
+        { timeout: 20_000 },
       )
       .toEqual([]);
     await expectExact(service, devnet, usdtOf(devnet));
@@ -253,7 +253,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(await maintain(fork, database, { kind: "rewind", from: 16 })).toMatchObject({
       phase: "done",
     });
-    await expect.poll(readEnd, { timeout: 10_000 }).not.toBeNull();
+    await expect.poll(readEnd, { timeout: 20_000 }).not.toBeNull();
     await expectExact(service, fork, usdtOf(fork));
   }, 60_000);
 

@@ -86,7 +86,10 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   );
   const ledger = await openBeside(settling.ledger.url);
   // Not by the migration: the table had payments, which would have waited for it.
-  await vi.waitFor(async () => expect(await readIndexes(ledger)).toEqual(["payments_in_blocks"]));
+  await vi.waitFor(
+    async () => expect(await readIndexes(ledger)).toEqual(["payments_in_blocks"]),
+    20_000,
+  );
   expect(await runsOlderProgram(ledger)).toBe(true);
   while (await sumPayments(ledger));
 

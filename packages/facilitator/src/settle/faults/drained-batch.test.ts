@@ -14,7 +14,7 @@ it("a wallet that is emptied in front of its batch costs at most 60,000 gas for 
   const all = await balanceOf(accounts.buyer.address);
   await devnet.setAutomine(false);
   const settling = payments.map((paid) => settle(facilitator, paid));
-  await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1), 10_000);
+  await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1), 20_000);
   await client.writeContract({
     account: accounts.buyer,
     address: token,

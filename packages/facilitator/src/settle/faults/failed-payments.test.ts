@@ -30,7 +30,7 @@ describe("the watch over failed payments", () => {
     await facilitator.release(await reserve(facilitator, paid), "handler_failed");
     const events = listen(facilitator);
     await submitAsStranger(here, paid);
-    await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+    await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
     const request = { id: idOf(paid), fingerprint: "GET /a" };
     expect(await facilitator.lookUp(request)).toEqual({ state: "resumable" });
   });
@@ -57,8 +57,8 @@ describe("the watch over failed payments", () => {
       const events = listen(facilitator);
       isLate = true;
       await submitAsStranger(here, paid);
-      await vi.waitFor(() => expect(withheld).toBe(1), 10_000);
-      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await vi.waitFor(() => expect(withheld).toBe(1), 20_000);
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
       await facilitator.close();
     } finally {
       await proxy.close();
@@ -89,11 +89,11 @@ describe("the watch over failed payments", () => {
       await cancel(here, devnet.accounts.buyer, paid);
       expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
       const before = searches;
-      await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 1), 10_000);
+      await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 1), 20_000);
       const events = listen(facilitator);
       await devnet.reorg({ depth: 1 });
       await submitAsStranger(here, paid);
-      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
 
       const other = await pay();
       const held = await reserve(facilitator, other);
@@ -103,7 +103,7 @@ describe("the watch over failed payments", () => {
       await vi.waitFor(async () => {
         const { payments } = await facilitator.payments.list({ state: "failed" });
         expect(payments[0]?.closedAt).toBeDefined();
-      }, 10_000);
+      }, 20_000);
       await facilitator.close();
     } finally {
       await proxy.close();
@@ -128,6 +128,6 @@ describe("the watch over failed payments", () => {
     const events = listen(facilitator);
     await devnet.mint({ to: buyer.address, amount: 1_000n });
     await submitAsStranger(here, last);
-    await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+    await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
   });
 });

@@ -41,7 +41,7 @@ it("a ledger failure at the end of a request delays the release until the next w
   const request = { id: idOf(paid), fingerprint: "GET /a" };
   await vi.waitFor(
     async () => expect(await facilitator.lookUp(request)).toEqual({ state: "free" }),
-    5_000,
+    20_000,
   );
   expect(await settle(facilitator, paid)).toMatchObject({ success: true });
 });
@@ -60,7 +60,7 @@ it("a settlement succeeds while the ledger cannot record it, and is recorded lat
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
     expect(payments[0]?.deliveredAt).toBeDefined();
-  }, 5_000);
+  }, 20_000);
 });
 
 it("a payment whose settlement could not be followed to its end may be presented again", async () => {
@@ -72,7 +72,7 @@ it("a payment whose settlement could not be followed to its end may be presented
   await devnet.setAutomine(false);
   const settled = settle(facilitator, paid);
   settled.catch(() => undefined);
-  await vi.waitFor(() => expect(events).toContain("settle_started"), 5_000);
+  await vi.waitFor(() => expect(events).toContain("settle_started"), 20_000);
   await change(here, "alter table payments rename to payments_gone");
   await expect(settled).rejects.toThrow(FacilitatorError);
   await change(here, "alter table payments_gone rename to payments");
@@ -80,6 +80,6 @@ it("a payment whose settlement could not be followed to its end may be presented
   await devnet.mine();
   await vi.waitFor(
     async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
-    { timeout: 10_000, interval: 200 },
+    { timeout: 20_000, interval: 200 },
   );
 });

@@ -88,10 +88,10 @@ describe("settling an authorization that another sender may have executed", () =
           await submitAsStranger(here, paid);
           settled = settle(facilitator, paid, reservation);
         }
-        await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 10_000);
+        await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 20_000);
         expect(events).not.toContain("settle_completed");
         await devnet.mine(3);
-        await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+        await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
         if (settled) expect(await settled).toMatchObject({ success: true });
         await facilitator.close();
       } finally {
@@ -177,14 +177,14 @@ describe("settling an authorization that another sender may have executed", () =
       const settled = settle(facilitator, paid, reservation);
       await vi.waitFor(async () => {
         expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
-      });
+      }, 20_000);
       passedMs += 300_000;
       expect(await settled).toMatchObject({
         success: false,
         errorReason: "invalid_exact_evm_payload_authorization_valid_before",
       });
       proxy.tellLogs();
-      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
       await facilitator.close();
     } finally {
       await proxy.close();

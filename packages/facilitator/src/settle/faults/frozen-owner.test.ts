@@ -99,7 +99,7 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
             const { success, errorReason } = await next.settle(paymentPayload, paymentRequirements);
             expect(success || errorReason === "duplicate_settlement").toBe(true);
           },
-          { timeout: 10_000, interval: 100 },
+          { timeout: 20_000, interval: 100 },
         );
       }
       expect(await balanceOf(seller.address)).toBe(4_000n);
@@ -143,7 +143,7 @@ describe("a process that stands still after it has queued a payment, on PostgreS
       expect(isStill).toBe(true);
       const { payments } = await other.payments.list({ state: "failed" });
       expect(payments).toHaveLength(1);
-    }, 10_000);
+    }, 20_000);
     await devnet.mint({ to: buyer.address, amount: 1_000n });
     const second = await settle(other, paid, await reserve(other, paid));
     wake();

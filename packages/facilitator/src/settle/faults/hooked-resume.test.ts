@@ -29,7 +29,7 @@ it("a settlement in flight is reported as settled, even if a hook aborts by then
   await devnet.setAutomine(true);
   await devnet.mine();
   await expect
-    .poll(() => facilitator.settle(paymentPayload, paymentRequirements), { timeout: 5_000 })
+    .poll(() => facilitator.settle(paymentPayload, paymentRequirements), { timeout: 20_000 })
     .toMatchObject({ success: true });
   expect(asked).toBe(1);
   expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);

@@ -38,7 +38,7 @@ it.each([
     now += passedMs;
     const settling = settle(facilitator, paid, reservation);
     // Each look searches twice: in the blocks since its verification, and further back.
-    await vi.waitFor(() => expect(searches).toBeGreaterThan(4), 10_000);
+    await vi.waitFor(() => expect(searches).toBeGreaterThan(4), 20_000);
     isLate = false;
     expect(await settling).toMatchObject({ success: true, transaction });
     await facilitator.close();
@@ -65,7 +65,7 @@ it("a used authorization without logs is waited for during ten seconds, and fail
   await submitAsStranger(here, paid);
   now += 2_000;
   const settling = settle(facilitator, paid, reservation);
-  await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 10_000);
+  await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 20_000);
   now += 10_000;
   expect(await settling).toMatchObject({
     success: false,
@@ -104,10 +104,10 @@ it("an execution is found whose block had no logs yet when it was searched", asy
   await devnet.mint({ to: buyer.address, amount: 1_000n });
   await submitAsStranger(here, paid);
   const head = await devnet.client.getBlockNumber();
-  await vi.waitFor(() => expect(searched).toContain(head), 10_000);
+  await vi.waitFor(() => expect(searched).toContain(head), 20_000);
   await vi.waitFor(async () => {
     await devnet.mine(1);
     expect((await facilitator.payments.list()).payments).toMatchObject([{ state: "confirmed" }]);
-  }, 10_000);
+  }, 20_000);
   await facilitator.close();
 });

@@ -72,7 +72,7 @@ describe.each(engines)("a broadcast with a lost answer, on %s", (engine) => {
           success: true,
           transaction: pending.transaction,
         }),
-      5_000,
+      20_000,
     );
     expect(await settle(facilitator, paid)).toMatchObject({ errorReason: "duplicate_settlement" });
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
@@ -146,7 +146,7 @@ describe("a node that misreports a broadcast", () => {
       times: { ...soon, resendMs: 50, replaceMs: 200 },
     });
     const settled = settle(facilitator, await pay());
-    await vi.waitFor(() => expect(lies.length).toBe(0), 10_000);
+    await vi.waitFor(() => expect(lies.length).toBe(0), 20_000);
     expect(broadcasts.size).toBe(1);
     expect(await settled).toMatchObject({ success: true });
   });
@@ -169,7 +169,7 @@ describe("a node that misreports a broadcast", () => {
     lies.length = 0;
     await vi.waitFor(
       async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
-      10_000,
+      20_000,
     );
     const { relayer } = devnet.accounts;
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
@@ -193,7 +193,7 @@ it("a node that misreports one receipt delays its transaction alone", async () =
   const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
   const facilitator = await here.start({ network, maxPaymentsPerTransaction: 1 });
   const delayed = settle(facilitator, await here.pay());
-  await vi.waitFor(() => expect(malformed).toBeGreaterThan(0), 5_000);
+  await vi.waitFor(() => expect(malformed).toBeGreaterThan(0), 20_000);
   expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
   isMended = true;
   expect(await delayed).toMatchObject({ success: true, transaction: first });
@@ -245,7 +245,7 @@ it("a node without a readable receipt of a mined transaction does not make it lo
     times: { resendMs: 50, replaceMs: 50, loseMs: 1 },
   });
   const settled = settle(facilitator, await here.pay());
-  await vi.waitFor(() => expect(asked).toBeGreaterThan(3), 10_000);
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(3), 20_000);
   const metric = "coinslot_transactions_total";
   expect(await facilitator.metrics.getSingleMetricAsString(metric)).not.toContain('event="lost"');
   isMended = true;

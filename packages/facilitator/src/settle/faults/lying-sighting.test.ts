@@ -34,12 +34,12 @@ it("a false head of another process serves no payment before its depth", async (
     return answer;
   });
   const { seller } = devnet.accounts;
-  await vi.waitFor(async () => expect(await here.balanceOf(seller.address)).toBe(1_000n), 10_000);
+  await vi.waitFor(async () => expect(await here.balanceOf(seller.address)).toBe(1_000n), 20_000);
   const receiptsBefore = await lookedForDepth();
   await sendFalseHead(here);
   await vi.waitFor(async () => {
     expect(isServed || (await lookedForDepth()) > receiptsBefore + 2).toBe(true);
-  }, 10_000);
+  }, 20_000);
   expect(isServed).toBe(false);
   await devnet.mine(2);
   expect(await settled).toMatchObject({ success: true });
@@ -66,10 +66,10 @@ it("a false head of another process makes no payment final before its depth", as
   const seen = await followed();
   await vi.waitFor(async () => {
     expect((await isFinal()) || (await followed()) > seen + 2).toBe(true);
-  }, 10_000);
+  }, 20_000);
   expect(await isFinal()).toBe(false);
   await devnet.mine(6);
-  await vi.waitFor(async () => expect(await isFinal()).toBe(true), 10_000);
+  await vi.waitFor(async () => expect(await isFinal()).toBe(true), 20_000);
 
   async function isFinal(): Promise<boolean> {
     return (await facilitator.payments.list()).payments[0]?.finalAt !== undefined;

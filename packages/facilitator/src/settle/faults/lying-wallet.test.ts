@@ -288,9 +288,9 @@ describe("payers with code", () => {
     await devnet.setAutomine(false);
     const pooled = async () => (await devnet.client.getTxpoolStatus()).pending;
     const alone = wallets.map(async (wallet) => settle(facilitator, await payBy(here, wallet)));
-    await vi.waitFor(async () => expect(await pooled()).toBe(4), 10_000);
+    await vi.waitFor(async () => expect(await pooled()).toBe(4), 20_000);
     const shared = [pay(), pay(), pay()].map(async (paid) => settle(facilitator, await paid));
-    await vi.waitFor(async () => expect(await pooled()).toBeGreaterThan(4), 10_000);
+    await vi.waitFor(async () => expect(await pooled()).toBeGreaterThan(4), 20_000);
     await devnet.mine();
     const [first] = shared;
     expect(await first).toMatchObject({ success: true });

@@ -75,7 +75,7 @@ describe("a node that reports a nonce above the true one", () => {
     const settled = settle(facilitator, await pay());
     await vi.waitFor(
       async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
-      5_000,
+      20_000,
     );
     lying.lies = Number.POSITIVE_INFINITY;
     await vi.waitFor(
@@ -83,7 +83,7 @@ describe("a node that reports a nonce above the true one", () => {
         expect(
           await facilitator.metrics.getSingleMetricAsString("coinslot_transactions_total"),
         ).toMatch(/event="lost"} 1$/m),
-      5_000,
+      20_000,
     );
     const content = await devnet.client.getTxpoolContent();
     for (const byNonce of Object.values(content.pending)) {
@@ -94,7 +94,7 @@ describe("a node that reports a nonce above the true one", () => {
     lying.lies = 0;
     await devnet.setAutomine(true);
     expect(await settled).toMatchObject({ success: true });
-    await vi.waitFor(async () => expect(await countUsed()).toBeGreaterThan(5), 10_000);
+    await vi.waitFor(async () => expect(await countUsed()).toBeGreaterThan(5), 20_000);
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
   });
@@ -124,7 +124,7 @@ describe("a submitted payment that is never mined", () => {
             reason: "invalid_exact_evm_payload_authorization_valid_before",
           },
         ]),
-      10_000,
+      20_000,
     );
   });
 });

@@ -31,6 +31,6 @@ it("payments become final while the search for a failed one is refused", async (
     await devnet.mine(1);
     const { payments } = await facilitator.payments.list({ state: "confirmed" });
     expect(payments[0]?.finalAt).toBeDefined();
-  }, 15_000);
+  }, 20_000);
   await facilitator.close();
 });

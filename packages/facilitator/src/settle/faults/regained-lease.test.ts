@@ -36,7 +36,7 @@ async function prepare(engine: (typeof engines)[number]) {
     await withDatabase(here.ledger.url, ({ execute }) =>
       execute("update coinslot_leases set expires_at_ms = 0 where name like 'relayer:%'"),
     );
-    await vi.waitFor(() => expect(times(taken)).toBe(2), 10_000);
+    await vi.waitFor(() => expect(times(taken)).toBe(2), 20_000);
   }
   return { here, logger, times, changeLease };
 }
@@ -59,7 +59,7 @@ async function begin(engine: (typeof engines)[number], place: FaultPointName) {
       await vi.waitFor(async () => {
         const { payments } = await facilitator.payments.list();
         expect(payments.map(({ state }) => state)).toContain("confirmed");
-      }, 10_000);
+      }, 20_000);
     },
   });
   return { ...here, facilitator, times };
@@ -82,7 +82,7 @@ describe.each(engines)("a relayer that regains its lease, on %s", (engine) => {
       const transactions = await facilitator.metrics.getSingleMetricAsString(metric);
       expect(transactions).toMatch(/event="stored"} 2$/m);
       expect(transactions).toMatch(/event="settled"} 2$/m);
-    }, 5_000);
+    }, 20_000);
     expect([times(taken), times(givenUp)]).toEqual([2, 1]);
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
   });

@@ -61,7 +61,7 @@ describe("an execution by another sender in a block that replaces the verificati
     await vi.waitFor(async () => {
       const { payments } = await restarted.payments.list({});
       expect(payments).toMatchObject([{ state: "confirmed" }]);
-    }, 10_000);
+    }, 20_000);
   });
 
   it("is honoured after a restart, where the reorganisation moved it", async () => {
@@ -89,6 +89,6 @@ describe("an execution by another sender in a block that replaces the verificati
           inclusion: { transactionHash: expect.not.stringMatching(transaction) },
         },
       ]);
-    }, 10_000);
+    }, 20_000);
   });
 });

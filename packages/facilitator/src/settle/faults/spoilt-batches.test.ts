@@ -55,7 +55,7 @@ describe("a reverting batch of payments with different depths", () => {
     expect(await small).toMatchObject({ success: true });
     await devnet.mine(2);
     const { address } = devnet.accounts.seller;
-    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 20_000);
     await devnet.mine(3);
     expect(await large).toMatchObject({ success: true });
   });
@@ -76,7 +76,7 @@ describe("a reverting batch of payments with different depths", () => {
     const after = await start({ network: { serveAfter } });
     const settled = settle(after, large);
     await devnet.mine(2);
-    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 20_000);
     await devnet.mine(2);
     expect(await settled).toMatchObject({ success: true });
   });
@@ -107,16 +107,18 @@ async function gather(
   const known = (await facilitator.payments.list({ limit: 200 })).payments.length;
   await devnet.setAutomine(false);
   const plug = settle(facilitator, await pay());
-  await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1), 5_000);
+  await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1), 20_000);
   // The chain seems to have stopped, so only a full transaction follows.
   time.pass(20_000);
   const settled: Promise<SettleResponse>[] = [];
   for (const [index, paid] of payments.entries()) {
     settled.push(settle(facilitator, paid));
-    await vi.waitFor(async () =>
-      expect((await facilitator.payments.list({ limit: 200 })).payments).toHaveLength(
-        known + index + 2,
-      ),
+    await vi.waitFor(
+      async () =>
+        expect((await facilitator.payments.list({ limit: 200 })).payments).toHaveLength(
+          known + index + 2,
+        ),
+      20_000,
     );
   }
   return { plug, settled };
@@ -157,7 +159,7 @@ describe("a payer that burns all gas of a batch", () => {
       const { plug, settled } = await gather(settling, facilitator, { payments, time });
       await vi.waitFor(
         async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(2),
-        5_000,
+        20_000,
       );
       // The batch is out: only now its payer changes.
       await burner.burn();
@@ -190,7 +192,7 @@ describe("a payer that burns all gas of a batch", () => {
       payments: [...payments, burner.paid],
       time,
     });
-    await vi.waitFor(async () => expect(await pending()).toBe(2), 5_000);
+    await vi.waitFor(async () => expect(await pending()).toBe(2), 20_000);
     await burner.burn();
     await devnet.setAutomine(true);
     await devnet.mine();
@@ -203,7 +205,7 @@ describe("a payer that burns all gas of a batch", () => {
       time.pass(afterMs);
       const more = await Promise.all(Array.from({ length: 16 }, () => pay()));
       const { plug, settled } = await gather(settling, facilitator, { payments: more, time });
-      await vi.waitFor(async () => expect(await pending()).toBe(1 + transactions), 5_000);
+      await vi.waitFor(async () => expect(await pending()).toBe(1 + transactions), 20_000);
       await devnet.setAutomine(true);
       await devnet.mine();
       const outcomes = await Promise.all([plug, ...settled]);

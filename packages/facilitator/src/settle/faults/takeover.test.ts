@@ -67,7 +67,7 @@ describe.each(engines)("a process that is killed, on %s", (engine) => {
           const { payments: known } = await next.payments.list();
           expect(known.filter(({ state }) => ends.includes(state))).toHaveLength(3);
         },
-        { timeout: 15_000, interval: 100 },
+        { timeout: 20_000, interval: 100 },
       );
       // A retry after the dead process's lease is served, and pays nothing more.
       await Promise.all(
@@ -77,7 +77,7 @@ describe.each(engines)("a process that is killed, on %s", (engine) => {
               const settled = await next.settle(paymentPayload, paymentRequirements);
               expect(settled).toMatchObject({ success: true });
             },
-            { timeout: 10_000, interval: 200 },
+            { timeout: 20_000, interval: 200 },
           ),
         ),
       );
@@ -139,7 +139,7 @@ describe("processes on one PostgreSQL ledger", () => {
     await close();
     expect(undone).toHaveLength(1);
     await vi.waitFor(async () => expect(await stateOf()).toMatchObject({ state: "confirmed" }), {
-      timeout: 10_000,
+      timeout: 20_000,
     });
   });
 
@@ -158,7 +158,7 @@ describe("processes on one PostgreSQL ledger", () => {
     expect(settled.filter(({ success }) => success)).toHaveLength(20);
     await vi.waitFor(
       async () => expect(await balanceOf(devnet.accounts.seller.address)).toBe(21_000n),
-      { timeout: 10_000, interval: 100 },
+      { timeout: 20_000, interval: 100 },
     );
   });
 });

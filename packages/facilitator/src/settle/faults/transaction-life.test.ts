@@ -18,7 +18,7 @@ describe("a transaction in flight", () => {
       );
     await vi.waitFor(
       async () => expect(Number((await replaced())?.[1])).toBeGreaterThan(1),
-      10_000,
+      20_000,
     );
     await devnet.mine();
     expect(await settled).toMatchObject({ success: true });
@@ -34,13 +34,13 @@ describe("a transaction in flight", () => {
     const settled = settle(facilitator, await pay());
     await vi.waitFor(
       async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
-      5_000,
+      20_000,
     );
     const { transactions } = await devnet.client.getBlock({ blockTag: "pending" });
     await Promise.all(transactions.map((hash) => devnet.client.dropTransaction({ hash })));
     await vi.waitFor(
       async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
-      5_000,
+      20_000,
     );
     await devnet.setAutomine(true);
     await devnet.mine();
@@ -90,7 +90,7 @@ describe("a transaction in flight", () => {
           "settle_reorganised",
           "settle_completed",
         ]),
-      15_000,
+      20_000,
     );
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
@@ -114,7 +114,7 @@ describe("a transaction in flight", () => {
           "settle_reorganised",
           "settle_completed",
         ]),
-      15_000,
+      20_000,
     );
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
     expect(
@@ -141,8 +141,8 @@ describe("a transaction in flight", () => {
       refusals = 3;
       await devnet.reorg({ depth: 1 });
       await devnet.mine();
-      await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
-      await vi.waitFor(() => expect(events.at(-1)).toBe("settle_completed"), 10_000);
+      await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 20_000);
+      await vi.waitFor(() => expect(events.at(-1)).toBe("settle_completed"), 20_000);
       expect(refusals).toBe(0);
       expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
       await facilitator.close();
@@ -163,15 +163,15 @@ describe("a transaction in flight", () => {
     expect(new Set(known.map(({ transactionId }) => transactionId)).size).toBe(1);
     await devnet.reorg({ depth: 1 });
     await devnet.mine();
-    await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
+    await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 20_000);
     const { address } = devnet.accounts.seller;
-    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 20_000);
     await devnet.mine(3);
     expect(await large).toMatchObject({ success: true });
     await vi.waitFor(async () => {
       const { payments } = await facilitator.payments.list();
       expect(payments.map(({ state }) => state)).toEqual(["confirmed", "confirmed"]);
-    }, 5_000);
+    }, 20_000);
   });
 
   it("has its payments marked final at depth", async () => {
@@ -182,7 +182,7 @@ describe("a transaction in flight", () => {
     await vi.waitFor(async () => {
       const { payments } = await facilitator.payments.list();
       expect(payments[0]?.finalAt).toBeDefined();
-    }, 10_000);
+    }, 20_000);
   });
 
   it("waits for the depth that the amount requires", async () => {
@@ -197,7 +197,7 @@ describe("a transaction in flight", () => {
     });
     // It is in a block, and later blocks stand on top of it.
     const { address } = devnet.accounts.seller;
-    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 20_000);
     await devnet.mine();
     expect(isSettled).toBe(false);
     await devnet.mine(2);
@@ -214,7 +214,7 @@ describe("a transaction in flight", () => {
     const settled = settle(facilitator, await pay());
     await vi.waitFor(async () => {
       expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
-    });
+    }, 20_000);
     offsetMs = 300_000;
     expect(await settled).toMatchObject({
       success: false,
@@ -236,7 +236,7 @@ describe("a transaction in flight", () => {
     await vi.waitFor(() => expect(events).toContain("relayer_funds_exhausted"), 20_000);
     await expect(reserve(facilitator, paid)).rejects.toThrow(FacilitatorError);
     await devnet.client.setBalance({ address: relayer.address, value: parseEther("10") });
-    await vi.waitFor(() => expect(events).toContain("relayer_funds_restored"), 10_000);
+    await vi.waitFor(() => expect(events).toContain("relayer_funds_restored"), 20_000);
     expect(await waiting).toMatchObject({ success: true });
     const reservation = await reserve(facilitator, paid);
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
@@ -273,7 +273,7 @@ describe("a transaction in flight", () => {
     const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));
     await vi.waitFor(async () => {
       expect((await facilitator.payments.list({ state: "submitted" })).payments).toHaveLength(20);
-    }, 5_000);
+    }, 20_000);
     passedMs = 301_000;
     await devnet.client.increaseTime({ seconds: 301 });
     await devnet.mine();

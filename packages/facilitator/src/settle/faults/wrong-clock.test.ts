@@ -65,10 +65,13 @@ describe.each([
     // The second waits in the queue behind the first, which is in no block.
     await devnet.setAutomine(false);
     const first = settle(right, await pay());
-    await vi.waitFor(async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1));
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      20_000,
+    );
     const second = settle(right, await pay());
     const before = seen();
-    await vi.waitFor(() => expect(seen()).toBeGreaterThan(before + 3), 10_000);
+    await vi.waitFor(() => expect(seen()).toBeGreaterThan(before + 3), 20_000);
     await devnet.setAutomine(true);
     await devnet.mine();
     expect(await Promise.all([first, second])).toMatchObject([

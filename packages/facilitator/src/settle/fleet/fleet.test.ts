@@ -160,7 +160,7 @@ describe("processes that share relayers, on PostgreSQL", () => {
         );
         expect(rows.map(({ epoch }) => Number(epoch))).toEqual([12, 12]);
       },
-      { timeout: 10_000, interval: 20 },
+      { timeout: 20_000, interval: 20 },
     );
     expect(asked).toBeLessThanOrEqual(2);
     await untilShared([1, 1]);
@@ -182,7 +182,7 @@ describe("processes that share relayers, on PostgreSQL", () => {
       await execute(`select pg_notify('coinslot_leases', '${devnet.network}')`);
     });
     await vi.waitFor(async () => expect(await epochs()).toEqual([2, 2]), {
-      timeout: 10_000,
+      timeout: 20_000,
       interval: 20,
     });
     // The test's own, and one for each that was taken.
@@ -212,7 +212,7 @@ describe("processes that share relayers, on PostgreSQL", () => {
       const held = await owners();
       expect(held).toContain("older");
       expect(new Set(held).size).toBe(3);
-    }, 10_000);
+    }, 20_000);
   });
 
   it("each settle what they sold, and notify no other process of it", async () => {
@@ -299,9 +299,9 @@ describe("processes that share relayers, on PostgreSQL", () => {
     }
     await devnet.setAutomine(false);
     const waiting = [settle(full, await pay())];
-    await vi.waitFor(async () => expect(await carriers()).toHaveLength(3), 10_000);
+    await vi.waitFor(async () => expect(await carriers()).toHaveLength(3), 20_000);
     waiting.push(settle(full, await pay()));
-    await vi.waitFor(async () => expect(await carriers()).toHaveLength(4), 5_000);
+    await vi.waitFor(async () => expect(await carriers()).toHaveLength(4), 20_000);
     const [ofFull, ofIdle, third, fourth] = await carriers();
     expect([third, fourth]).toEqual([ofFull, ofIdle]);
     await devnet.setAutomine(true);
@@ -319,19 +319,19 @@ describe("processes that share relayers, on PostgreSQL", () => {
     }
     await devnet.setAutomine(false);
     const waiting = [settle(stopping, await pay())];
-    await vi.waitFor(async () => expect(await carriers()).toHaveLength(3), 10_000);
+    await vi.waitFor(async () => expect(await carriers()).toHaveLength(3), 20_000);
     waiting.push(settle(stopping, await pay()));
     await vi.waitFor(async () => {
       const { payments } = await other.payments.list({ state: "queued" });
       expect(payments).toHaveLength(1);
-    }, 10_000);
+    }, 20_000);
     await stopping.close();
     await Promise.allSettled(waiting);
     await devnet.setAutomine(true);
     await devnet.mine();
     await vi.waitFor(
       async () => expect(await balanceOf(devnet.accounts.seller.address)).toBe(4_000n),
-      10_000,
+      20_000,
     );
   });
 
@@ -342,13 +342,13 @@ describe("processes that share relayers, on PostgreSQL", () => {
     const dying = spawnSettling(program(), here, [await pay()], { dieAt: "included" });
     const died = once(dying, "close");
     await untilShared([1], 40_000);
-    await vi.waitFor(async () => expect(await carriers()).toHaveLength(1), 10_000);
+    await vi.waitFor(async () => expect(await carriers()).toHaveLength(1), 20_000);
     const seller = await join(1, { times: { ...noSweeps, leaseMs: 1_500 } });
     const settled = settle(seller, await pay());
     await vi.waitFor(async () => {
       const { payments } = await seller.payments.list({ state: "queued" });
       expect(payments).toHaveLength(1);
-    }, 10_000);
+    }, 20_000);
     await devnet.setAutomine(true);
     await devnet.mine();
     await died;
@@ -373,7 +373,7 @@ describe("processes that share relayers, on PostgreSQL", () => {
         await vi.waitFor(async () => {
           const { payments } = await settler.payments.list({ state: "confirmed" });
           expect(payments).toHaveLength(1);
-        }, 10_000);
+        }, 20_000);
       },
     });
     expect(await settle(seller, await pay())).toMatchObject({ success: true });

@@ -31,19 +31,22 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   });
   await devnet.setAutomine(false);
   const first = settle(facilitator, await pay());
-  await vi.waitFor(async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1));
+  await vi.waitFor(
+    async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+    20_000,
+  );
   // The chain seems to have stopped: no further transaction follows the first.
   passedMs = 5_000;
   const second = settle(facilitator, await pay());
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
     expect(payments.map(({ state }) => state)).toEqual(["queued", "submitted"]);
-  });
+  }, 20_000);
 
   // Its trial is no longer fresh.
   passedMs = 10_000;
   const [callsBefore, sweepsBefore] = [calls, sweeps];
-  await vi.waitFor(() => expect(sweeps).toBeGreaterThan(sweepsBefore + 10), 10_000);
+  await vi.waitFor(() => expect(sweeps).toBeGreaterThan(sweepsBefore + 10), 20_000);
   expect(calls).toBe(callsBefore);
 
   await devnet.setAutomine(true);
@@ -64,17 +67,17 @@ it("sends a payment behind a transaction that waits, at the last moment for the 
   await devnet.mine();
   await devnet.setAutomine(false);
   const first = settle(facilitator, await pay());
-  await vi.waitFor(async () => expect(await pending()).toBe(1));
+  await vi.waitFor(async () => expect(await pending()).toBe(1), 20_000);
   passedMs += 6_000;
   const second = settle(facilitator, await pay());
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
     expect(payments.map(({ state }) => state)).toEqual(["queued", "submitted"]);
-  });
+  }, 20_000);
   expect(await pending()).toBe(1);
 
   passedMs += 5_500;
-  await vi.waitFor(async () => expect(await pending()).toBe(2), 10_000);
+  await vi.waitFor(async () => expect(await pending()).toBe(2), 20_000);
   await devnet.mine();
   expect(await Promise.all([first, second])).toMatchObject([{ success: true }, { success: true }]);
 });
@@ -96,7 +99,7 @@ it("settles payments behind a waiting transaction in the next block of an interv
       if (index > 0) continue;
       await vi.waitFor(async () => {
         expect((await devnet.client.getTxpoolStatus()).pending).toBe(1);
-      });
+      }, 20_000);
     }
     for (const { transaction } of await Promise.all(settled)) {
       settledCount += 1;
@@ -113,7 +116,7 @@ async function nextBlock({ devnet }: SettlingDevnet): Promise<bigint> {
   const known = await devnet.client.getBlockNumber();
   await vi.waitFor(
     async () => expect(await devnet.client.getBlockNumber()).toBeGreaterThan(known),
-    { timeout: 10_000, interval: 20 },
+    { timeout: 20_000, interval: 20 },
   );
   return devnet.client.getBlockNumber();
 }

@@ -59,7 +59,7 @@ describe("a chain without a base fee", () => {
     await devnet.setAutomine(false);
     broadcasts.clear();
     const stuck = settle(facilitator, await pay());
-    await vi.waitFor(() => expect(broadcasts.size).toBeGreaterThan(2), 5_000);
+    await vi.waitFor(() => expect(broadcasts.size).toBeGreaterThan(2), 20_000);
     await devnet.mine();
     expect(await stuck).toMatchObject({ success: true });
     const forms = [...broadcasts].map((raw) => parseTransaction(raw));
@@ -112,7 +112,7 @@ describe("a gas price above the cap", () => {
     await setBaseFee(here, "1");
     await vi.waitFor(
       async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
-      5_000,
+      20_000,
     );
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
@@ -145,7 +145,7 @@ describe("a gas price above the cap", () => {
     await devnet.client.mine({ blocks: 1 });
     repeats = 0;
     // At the cap there is nothing to raise: the same form is sent again and again.
-    await vi.waitFor(() => expect(repeats).toBeGreaterThan(3), 10_000);
+    await vi.waitFor(() => expect(repeats).toBeGreaterThan(3), 20_000);
     const offers = [...broadcasts].map((raw) => parseTransaction(raw).maxFeePerGas ?? 0n);
     expect(offers.every((offer) => offer <= cap)).toBe(true);
     expect((await facilitator.payments.list({ state: "submitted" })).payments).toHaveLength(1);
@@ -154,7 +154,7 @@ describe("a gas price above the cap", () => {
     await setBaseFee(here, "1");
     await vi.waitFor(
       async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
-      10_000,
+      20_000,
     );
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
     expect(await balanceOf(seller.address)).toBe(1_000n);

@@ -78,7 +78,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     const facilitator = await start({ times: { resendMs: 50, loseMs: 200, replaceMs: 60_000 } });
     await devnet.setAutomine(false);
     const settled = settle(facilitator, await pay());
-    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(1), 5_000);
+    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(1), 20_000);
     await useKeyElsewhere(here, { nonce: 0 });
     await devnet.mine();
     await devnet.setAutomine(true);
@@ -143,7 +143,7 @@ describe("a relayer's nonce", () => {
     });
     isMute = true;
     const settled = settle(facilitator, await pay());
-    await vi.waitFor(() => expect(unanswered).toBeGreaterThan(1), 5_000);
+    await vi.waitFor(() => expect(unanswered).toBeGreaterThan(1), 20_000);
     isMute = false;
     expect(await settled).toMatchObject({ success: true });
     expect(await countUsed(here)).toBe(1);
@@ -160,7 +160,7 @@ describe("a relayer's nonce", () => {
     await devnet.setAutomine(false);
     const payments = await Promise.all([pay(), pay(), pay()]);
     const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));
-    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(3), 5_000);
+    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(3), 20_000);
     const { transactions } = await devnet.client.getBlock({
       blockTag: "pending",
       includeTransactions: true,
@@ -172,7 +172,7 @@ describe("a relayer's nonce", () => {
     await vi.waitFor(async () => {
       await devnet.mine();
       expect(await countUsed(here)).toBe(3);
-    }, 5_000);
+    }, 20_000);
     expect((await settled).map(({ success }) => success)).toEqual([true, true, true]);
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
   });

@@ -50,7 +50,10 @@ describe.each(engines)("relayers whose keys are elsewhere, on %s", (engine) => {
       network: { relayer: { address: relayer.address, sign } },
     });
     const queued = settle(facilitator);
-    await vi.waitFor(() => expect(facilitator.signerFaults()).toMatchObject([{ kind: "failed" }]));
+    await vi.waitFor(
+      () => expect(facilitator.signerFaults()).toMatchObject([{ kind: "failed" }]),
+      20_000,
+    );
     await expect(settle(facilitator)).rejects.toThrow(FacilitatorError);
     isAway = false;
     expect(await queued).toMatchObject({ success: true });

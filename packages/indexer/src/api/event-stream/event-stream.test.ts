@@ -163,7 +163,7 @@ describe.each(stands)(
         request.on("error", reject);
         onTestFinished(() => void request.destroy());
       });
-      await expect.poll(async () => (await tryToOpen(api)).status, { timeout: 10_000 }).toBe(200);
+      await expect.poll(async () => (await tryToOpen(api)).status, { timeout: 20_000 }).toBe(200);
     });
 
     it("sends heartbeats that move its event id, and ends when its key is revoked", async () => {
