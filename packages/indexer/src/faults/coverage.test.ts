@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { rangeOf, startFaultProxy } from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
@@ -138,6 +139,70 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     await expectExact(second, devnet, usdtOf(devnet), { fromBlock: 10n, timeoutMs: 15_000 });
     expect((await second.status()).chains[0]).toMatchObject({ repairedBlocks: 0 });
   }, 60_000);
+
+  it("is filled beside a second reading that has asked for its blocks, and nothing is repaired", async () => {
+    const devnet = await startUsedChain(20);
+    const seller = devnet.accounts.seller.address;
+    // The last ten blocks up to here are empty.
+    const empty = Number(await devnet.client.getBlockNumber());
+    for (let amount = 1n; amount <= 20n; amount++) await devnet.mint({ to: seller, amount });
+    await devnet.mine(12);
+    const head = Number(await devnet.client.getBlockNumber());
+    const usdt = usdtOf(devnet);
+    const database = await createUrl();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const start = (startBlock: number, verifyAfterMs: number) =>
+      startIndexer({
+        rpcUrls: [proxy.url],
+        database,
+        chain: {
+          tokens: [{ name: "usdt", address: devnet.token, startBlock, decimals: 6 }],
+          verifyAfterMs,
+          requestTimeoutMs: 30_000,
+        },
+      });
+    const middle = empty + 11;
+    const first = await start(middle, 3_600_000);
+    await expectExact(first, devnet, usdt, { fromBlock: BigInt(middle) });
+    await first.close();
+
+    // History fills the first 20 blocks, up to the last empty one, and waits before the others. The
+    // second reading of the empty ones asks up to the known transfer above the gap.
+    const startBlock = empty - 19;
+    let [isOpen, isHeld] = [true, false];
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    proxy.set(async ({ calls, forward, reply, response }) => {
+      const [range] = calls.flatMap((call) => rangeOf(call) ?? []);
+      const isSecond = calls.some(({ method }) => method === "eth_getBlockReceipts");
+      if (isOpen && !isSecond && range && range.from > empty && range.to < middle) {
+        return void response.destroy();
+      }
+      const answers = await forward();
+      if (isSecond && range && range.from <= empty && range.to >= middle) {
+        isHeld = true;
+        await released;
+      }
+      reply(answers);
+    });
+    const second = await start(startBlock, 50);
+    const { kysely } = await second.database();
+    const read = (table: "indexer_ranges" | "indexer_verified_ranges") =>
+      kysely.selectFrom(table).select(["from_block", "next_block"]).execute();
+    await expect.poll(() => isHeld).toBe(true);
+    isOpen = false;
+    await expect
+      .poll(() => read("indexer_ranges"))
+      .toEqual([{ from_block: startBlock, next_block: head + 1 }]);
+    release();
+    await expect
+      .poll(() => read("indexer_verified_ranges"))
+      .toEqual([{ from_block: startBlock, next_block: head + 1 - finalDepth }]);
+    expect((await second.status()).chains[0]).toMatchObject({ repairedBlocks: 0 });
+    await expectExact(second, devnet, usdt, { fromBlock: BigInt(startBlock) });
+  }, 90_000);
 
   it("reaches the live end even where the chain grows as fast as ranges are read", async () => {
     const devnet = await startUsedChain(20);

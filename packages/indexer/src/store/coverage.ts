@@ -29,6 +29,17 @@ export async function readCoverage(
   return coverage;
 }
 
+/** Returns whether one range of every token includes these blocks. */
+export function isCovered(
+  coverage: Awaited<ReturnType<typeof readCoverage>>,
+  tokens: readonly Pick<KnownToken, "id">[],
+  blocks: BlockRange,
+): boolean {
+  return tokens.every(({ id }) =>
+    coverage.get(id)?.some(({ from, next }) => from <= blocks.from && blocks.next <= next),
+  );
+}
+
 /**
  * Records that a range of a token is indexed, or verified, and merges it with its neighbours.
  * Returns whether others lie above it.

@@ -1,6 +1,6 @@
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
-import type { BlockRange } from "../store/coverage.ts";
+import { type BlockRange, isCovered, readCoverage } from "../store/coverage.ts";
 import { blockOfPosition } from "../store/position.ts";
 import {
   findBlockBelow,
@@ -22,6 +22,11 @@ export interface VerificationRange {
   hasKnownEnd: boolean;
   /** The stored transfers of the requested blocks. */
   stored: StoredTransfers;
+  /**
+   * Returns whether a block was indexed of every token before its transfers were read. Beside the
+   * range, others may be history's to write, which may have done so since.
+   */
+  isIndexed(block: number): boolean;
 }
 
 /**
@@ -64,8 +69,10 @@ export async function chooseRange(
     if (hasKnownEnd) asked.next = next + 1;
   }
   const { chainId } = chain;
+  const indexed = await readCoverage(database.kysely, tokens);
   const stored = await readStored(database.kysely, { chainId, tokens, range: asked });
-  return { range, asked, hasKnownEnd, stored };
+  const isIndexed = (block: number) => isCovered(indexed, tokens, { from: block, next: block + 1 });
+  return { range, asked, hasKnownEnd, stored, isIndexed };
 }
 
 /**

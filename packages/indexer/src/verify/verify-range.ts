@@ -80,8 +80,10 @@ export async function verifyRange(
 
   const judged = new Map<number, JudgedBlock>();
   await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
-  const differing = findDifferingBlocks(chosen.stored, batch, asked);
-  differing.push(...(await findWrongTimes()).filter((block) => !differing.includes(block)));
+  const contents = findDifferingBlocks(chosen.stored, batch, asked);
+  const differing = [...new Set([...contents, ...(await findWrongTimes())])].filter(
+    chosen.isIndexed,
+  );
   const toJudge = differing.slice(0, maxMends).filter((block) => !judged.has(block));
   const isAlone = range.next - range.from === 1;
   const isAsRead = () => [...judged.values()].every((each) => each.isAsRead);

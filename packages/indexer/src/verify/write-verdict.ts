@@ -4,12 +4,11 @@ import { doSumsHold, sumBelow, writeSums } from "../store/balance-sums.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { readChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { coverRange, readCoverage } from "../store/coverage.ts";
+import { type BlockRange, coverRange, isCovered, readCoverage } from "../store/coverage.ts";
 import { eventsChannel } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { blockOfPosition } from "../store/position.ts";
 import type { VerificationRange } from "./choose-range.ts";
-import type { Difference } from "./judge-block.ts";
 import type { Verdict } from "./verify-range.ts";
 
 /**
@@ -39,7 +38,7 @@ export async function writeVerdict(
   const { chain, database, lease, evidence, logger, onRepair, rewrites } = context;
   const { chainId } = chain;
   const { dialect } = database;
-  const differences = await findMendable(context, { tokens, chosen, verdict });
+  const { differences } = verdict;
   const numbers = new Set(differences.map(({ block }) => block.number));
   const rows = [
     ...chosen.stored.rows.filter(({ position }) => numbers.has(blockOfPosition(position))),
@@ -53,12 +52,9 @@ export async function writeVerdict(
     // A process of another release may have taken blocks back, without knowledge of second
     // readings.
     const indexed = await readCoverage(transaction, tokens);
-    const isIndexed = tokens.every(({ id }) =>
-      indexed
-        .get(id)
-        ?.some(({ from, next }) => from <= chosen.range.from && next >= chosen.range.next),
-    );
-    if (!isIndexed) return false;
+    const written = [...numbers].map((from) => ({ from, next: from + 1 }));
+    const isIndexed = (blocks: BlockRange) => isCovered(indexed, tokens, blocks);
+    if (![chosen.range, ...written].every(isIndexed)) return false;
     if (found !== undefined && !(await doSumsHold(transaction, found, tokens))) return false;
     const { announced_from } = await readChain({ kysely: transaction }, chainId);
     for (const { block, truth } of differences) {
@@ -87,27 +83,4 @@ export async function writeVerdict(
     onRepair(repair);
   }
   return true;
-}
-
-/**
- * Beside the range, only blocks that are indexed of every token: the rest is history's to write.
- */
-async function findMendable(
-  { database }: ChainContext,
-  {
-    tokens,
-    chosen,
-    verdict,
-  }: { tokens: Segment["tokens"]; chosen: VerificationRange; verdict: Verdict },
-): Promise<Difference[]> {
-  const { from, next } = chosen.range;
-  if (verdict.differences.length === 0) return [];
-  const indexed = await readCoverage(database.kysely, tokens);
-  return verdict.differences.filter(
-    ({ block: { number } }) =>
-      (number >= from && number < next) ||
-      tokens.every(({ id }) =>
-        indexed.get(id)?.some((range) => range.from <= number && number < range.next),
-      ),
-  );
 }
