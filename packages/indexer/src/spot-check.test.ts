@@ -83,7 +83,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     await expect.poll(() => told, { timeout: 20_000 }).toBeGreaterThan(1);
     proxy.set(honest);
     await devnet.mint({ to: seller.address, amount: 1n });
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
+    await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).role).toBe("writer");
   });
 

@@ -34,7 +34,7 @@ describe("a database failure in the middle of a batch", () => {
       await outage.end();
     }
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 60_000);
+  });
 
   it("is survived on SQLite with refused rows, as on a full disk", async () => {
     const random = randomOf("a database that refuses");
@@ -56,5 +56,5 @@ describe("a database failure in the middle of a batch", () => {
       await sql`drop trigger full`.execute(kysely);
     }
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 60_000);
+  });
 });

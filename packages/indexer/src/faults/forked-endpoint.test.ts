@@ -51,7 +51,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     third.cut();
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 8n });
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 90_000);
+  });
 
   it("is live above the heads of the others, and waits for them to be verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
@@ -69,7 +69,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await devnet.mine(3 * finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
-  }, 90_000);
+  });
 
   it("is undone when the others answer, if it was verified while they were silent", async () => {
     const { devnet, fork, forkedAt } = await startForked();
@@ -94,7 +94,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await devnet.mine(finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
-  }, 90_000);
+  });
 
   it("is neither believed nor outvoted beside one other: nothing of either is verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
@@ -114,7 +114,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await devnet.mine(2 * finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
-  }, 90_000);
+  });
 
   it("is not believed after a restart when it was outvoted, also where the chain has fallen behind", async () => {
     const devnet = await startUsedChain(30);
@@ -133,8 +133,8 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       database,
       chain: { ...patient, verifyAfterMs: 3_600_000 },
     });
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
-  }, 60_000);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
 
   it.each(["live", "history"])(
     "gives no balance to a process that only serves, in %s",
@@ -166,7 +166,6 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       ] as const)
         expect(await reader.readBalance({ ...usdtOf(devnet), address })).toBe(amount);
     },
-    60_000,
   );
 
   it("is not asked by the spot check while it is outvoted", async () => {
@@ -197,7 +196,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       .toBeGreaterThan(10);
     expect(balances(first)).toBe(before);
     expect(found).toEqual([]);
-  }, 60_000);
+  });
 
   it("is looked for by one call of each endpoint and round, by none while no block is new", async () => {
     const devnet = await startUsedChain();
@@ -229,7 +228,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectPolls();
     // One vote, and up to two of five readings of a block without transfers, of two calls each.
     expect(votes()).toBeLessThanOrEqual(before + 6);
-  }, 60_000);
+  });
 
   it("raises doubt with its head below the final block, with the true lag, and ends it", async () => {
     const devnet = await startUsedChain();
@@ -260,7 +259,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       .poll(() => readChain(indexer), { timeout: 20_000 })
       .toMatchObject({ doubtedFrom: undefined, state: "live", health: "healthy", lagBlocks: 0 });
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 60_000);
+  });
 });
 
 /** A chain, and a longer fork of it with a transfer of its own. */

@@ -21,51 +21,43 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
   it.each([
     ["real bloom filters", (fault: Fault) => fault],
     ["bloom filters of zeros", withZeroBlooms],
-  ])(
-    "hides no transfer by logs that come 150 ms late, with %s",
-    async (_, blooms) => {
-      const devnet = await startUsedChain();
-      const proxy = await startFaultProxy(devnet.rpcUrl);
-      proxy.set(blooms(withLateLogs(150, await devnet.client.getBlockNumber())));
-      const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
-      await expectExact(indexer, devnet, usdtOf(devnet));
-      const { seller } = devnet.accounts;
-      for (let amount = 1n; amount <= 25n; amount++)
-        await devnet.mint({ to: seller.address, amount });
-      // The receipts show it at once: no later repair is needed.
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
-      expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
-    },
-    60_000,
-  );
+  ])("hides no transfer by logs that come 150 ms late, with %s", async (_, blooms) => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(blooms(withLateLogs(150, await devnet.client.getBlockNumber())));
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const { seller } = devnet.accounts;
+    for (let amount = 1n; amount <= 25n; amount++)
+      await devnet.mint({ to: seller.address, amount });
+    // The receipts show it at once: no later repair is needed.
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
+  });
 
   it.each([
     ["empty answers", (random: Random) => emptyAtTimes(random, 0.2)],
     ["cut answers", (random: Random) => cutAtTimes(random, 0.2)],
     ["batches that a gateway spreads over its nodes", (random: Random) => spreadBatches(random, 6)],
-  ])(
-    "is found, repaired and reported in history by %s",
-    async (what, faultOf) => {
-      const random = randomOf(`${what} on ${engine}`);
-      const devnet = await startUsedChain(60);
-      await crowd(devnet, 6);
-      await devnet.mine(finalDepth);
-      const proxy = await startFaultProxy(devnet.rpcUrl);
-      proxy.set(withZeroBlooms(faultOf(random)));
-      const indexer = await startIndexer({
-        rpcUrls: [proxy.url],
-        database: await createUrl(),
-        chain: { maxBlocksPerRequest: 6, verifyAfterMs: 50 },
-      });
-      for (let amount = 1n; amount <= 20n; amount++)
-        await devnet.mint({ to: devnet.accounts.seller.address, amount });
-      await devnet.mine(finalDepth);
-      // The faults continue: the blocks were verified in spite of them.
-      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
-      await expectExact(indexer, devnet, usdtOf(devnet));
-    },
-    120_000,
-  );
+  ])("is found, repaired and reported in history by %s", async (what, faultOf) => {
+    const random = randomOf(`${what} on ${engine}`);
+    const devnet = await startUsedChain(60);
+    await crowd(devnet, 6);
+    await devnet.mine(finalDepth);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(withZeroBlooms(faultOf(random)));
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 6, verifyAfterMs: 50 },
+    });
+    for (let amount = 1n; amount <= 20n; amount++)
+      await devnet.mint({ to: devnet.accounts.seller.address, amount });
+    await devnet.mine(finalDepth);
+    // The faults continue: the blocks were verified in spite of them.
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
 
   it("is found by reading a range again whose second reading is truncated too", async () => {
     const devnet = await startUsedChain();
@@ -90,7 +82,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     isHistory = false;
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     expect(hasCut).toBe(true);
-  }, 60_000);
+  });
 
   it.each([
     ["a bloom filter of zeros", { logsBloom: zeroBloom }],
@@ -121,10 +113,9 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
         );
       });
       await devnet.mint({ to: seller.address, amount: 2n });
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
+      await expectExact(indexer, devnet, usdtOf(devnet));
       expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
     },
-    60_000,
   );
 
   it("is excluded before a block is final: one reading is not enough", async () => {
@@ -167,7 +158,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]).toMatchObject({ proofs: "unprovable" });
-  }, 60_000);
+  });
 
   it("is excluded by a second endpoint where there is one", async () => {
     const devnet = await startUsedChain(40);
@@ -182,12 +173,13 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     const indexer = await startIndexer({
       rpcUrls: [liar.url, devnet.rpcUrl],
       database: await createUrl(),
-      chain: { verifyAfterMs: 50 },
+      // A busy machine must not silence the first endpoint.
+      chain: { verifyAfterMs: 50, requestTimeoutMs: 12_000 },
     });
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(1);
-  }, 60_000);
+  });
 
   it("is repaired for removed, added and changed rows, with their balances", async () => {
     const devnet = await startUsedChain(30);
@@ -219,7 +211,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(3);
-  }, 60_000);
+  });
 });
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;

@@ -33,5 +33,5 @@ describe.each(engines)("a stalled head, on $engine", ({ createUrl }) => {
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 2n });
     await becomes("healthy");
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 60_000);
+  });
 });

@@ -35,11 +35,10 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
         rpcUrls: [first.url, devnet.rpcUrl],
         database: await createUrl(),
       });
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      await expectExact(indexer, devnet, usdtOf(devnet));
       await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      await expectExact(indexer, devnet, usdtOf(devnet));
     },
-    40_000,
   );
 
   it.each(impossible)(
@@ -60,13 +59,12 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
       };
       spoilSix();
       const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      await expectExact(indexer, devnet, usdtOf(devnet));
       spoilSix();
       await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
-      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      await expectExact(indexer, devnet, usdtOf(devnet));
       expect(spoilt).toBeGreaterThan(0);
     },
-    40_000,
   );
 
   it("hides no transfer by leaving out logs and receipts of a block with transactions", async () => {
@@ -84,8 +82,8 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
       );
     });
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
-  }, 30_000);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
 
   it("does not change the time by logs of the year 1970", async () => {
     const devnet = await startUsedChain();
@@ -115,43 +113,39 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
   it.each([
     ["always", () => true],
     ["of one block, later than those above it", (block: number) => block === 20],
-  ])(
-    "leaves no wrong time behind by logs of a wrong time %s",
-    async (_when, isWrong) => {
-      const devnet = await startUsedChain(30);
-      const proxy = await startFaultProxy(devnet.rpcUrl);
-      proxy.set(
-        changing("eth_getLogs", (answer) => ({
-          ...answer,
-          result: logsOf(answer).map((log) => ({
-            ...log,
-            ...(isWrong(Number(log.blockNumber)) && {
-              blockTimestamp: `0x${(Number(log.blockTimestamp) + 3_600).toString(16)}`,
-            }),
-          })),
+  ])("leaves no wrong time behind by logs of a wrong time %s", async (_when, isWrong) => {
+    const devnet = await startUsedChain(30);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getLogs", (answer) => ({
+        ...answer,
+        result: logsOf(answer).map((log) => ({
+          ...log,
+          ...(isWrong(Number(log.blockNumber)) && {
+            blockTimestamp: `0x${(Number(log.blockTimestamp) + 3_600).toString(16)}`,
+          }),
         })),
-      );
-      const indexer = await startIndexer({
-        rpcUrls: [proxy.url],
-        database: await createUrl(),
-        chain: { verifyAfterMs: 50 },
-      });
-      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
-      const { kysely } = await indexer.database();
-      const blocks = await kysely
-        .selectFrom("indexer_blocks")
-        .select(["number", "timestamp_ms"])
-        .orderBy("number")
-        .execute();
-      const headers = await Promise.all(
-        blocks.map(({ number }) => devnet.client.getBlock({ blockNumber: BigInt(number) })),
-      );
-      expect(blocks.map((block) => block.timestamp_ms)).toEqual(
-        headers.map(({ timestamp }) => Number(timestamp) * 1_000),
-      );
-    },
-    60_000,
-  );
+      })),
+    );
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    const { kysely } = await indexer.database();
+    const blocks = await kysely
+      .selectFrom("indexer_blocks")
+      .select(["number", "timestamp_ms"])
+      .orderBy("number")
+      .execute();
+    const headers = await Promise.all(
+      blocks.map(({ number }) => devnet.client.getBlock({ blockNumber: BigInt(number) })),
+    );
+    expect(blocks.map((block) => block.timestamp_ms)).toEqual(
+      headers.map(({ timestamp }) => Number(timestamp) * 1_000),
+    );
+  });
 
   it("does not delay history by a head far above the chain", async () => {
     const devnet = await startUsedChain();
@@ -161,8 +155,8 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
       rpcUrls: [liar.url, devnet.rpcUrl],
       database: await createUrl(),
     });
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
-  }, 40_000);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
 
   it("does not make replaceable blocks final by a head far above the chain", async () => {
     const devnet = await startUsedChain();
@@ -180,8 +174,8 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await expect.poll(() => lies, { timeout: 20_000 }).toBeGreaterThan(20);
     await devnet.reorg({ depth: finalDepth - 1 });
     proxy.set(honest);
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
-  }, 60_000);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
 
   it("does not make a start give up replaceable blocks by a head far above the chain", async () => {
     const devnet = await startUsedChain();
@@ -209,8 +203,8 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await devnet.reorg({ depth: 44 });
     proxy.set(honest);
     await devnet.mine(70);
-    await expectExact(second, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
-  }, 60_000);
+    await expectExact(second, devnet, usdtOf(devnet));
+  });
 });
 
 /** Reports its newest block as this many blocks higher. */

@@ -49,7 +49,7 @@ describe("blocks without logs, whose filters of zeros prove nothing", () => {
     const before = proxy.requests.length;
     await read(blocks);
     expect(proxy.requests.length - before).toBe(3);
-  }, 30_000);
+  });
 });
 
 /** A transaction without logs. */

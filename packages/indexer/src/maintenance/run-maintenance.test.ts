@@ -56,7 +56,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
     await expectExact(service, devnet, usdtOf(devnet));
     expect((await service.status()).role).toBe("writer");
-  }, 90_000);
+  });
 
   it("takes the writer lease where no service runs, and leaves the rest to the next process when it is stopped", async () => {
     const devnet = await startUsedChain(20);
@@ -87,7 +87,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
       .toEqual([]);
     await expectExact(service, devnet, usdtOf(devnet));
     expect(await readStored(service, usdtOf(devnet))).not.toEqual([]);
-  }, 60_000);
+  });
 
   it("ends on a growing chain with the block that was final at its request", async () => {
     const devnet = await startUsedChain(20);
@@ -109,7 +109,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
       growing.abort();
       await growth;
     }
-  }, 60_000);
+  });
 
   it("repairs a block's time, and with reindex the balances that differ from their transfers' sum", async () => {
     const devnet = await startUsedChain(20);
@@ -149,7 +149,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
       .execute();
     await maintain(devnet, database, { kind: "reindex" });
     await expectExact(service, devnet, usdtOf(devnet));
-  }, 90_000);
+  });
 
   it("refuses unconfigured chains and tokens, and invalid block ranges", async () => {
     const devnet = await startUsedChain();
@@ -171,7 +171,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
         );
     const { kysely } = await service.database();
     expect(await kysely.selectFrom("indexer_requests").select("id").execute()).toEqual([]);
-  }, 60_000);
+  });
 
   it("ends with the reason where the chain is stopped and stays so, and deletes nothing of it", async () => {
     const devnet = await startUsedChain(20);
@@ -203,7 +203,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     proxy.setUpstream(devnet.rpcUrl);
     const back = await maintain(devnet, database, { kind: "verify" });
     expect(back).toMatchObject({ phase: "done", share: 1 });
-  }, 90_000);
+  });
 
   it("deletes nothing while final blocks are in doubt, since a rewind may need them", async () => {
     const devnet = await startUsedChain(20);
@@ -223,7 +223,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(
       /^devnet is in doubt.*was final as/,
     );
-  }, 60_000);
+  });
 
   it("passes over a waiting reindex while the chain is stopped, for a rewind of later", async () => {
     const devnet = await startUsedChain(20);
@@ -255,7 +255,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     });
     await expect.poll(readEnd, { timeout: 20_000 }).not.toBeNull();
     await expectExact(service, fork, usdtOf(fork));
-  }, 60_000);
+  });
 
   it("looks for the indexed chain after a start before it deletes", async () => {
     const devnet = await startUsedChain(20);
@@ -277,7 +277,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await expect.poll(async () => (await readStatus())?.state, { timeout: 20_000 }).toBe("stopped");
     expect((await readStatus())?.problem).toMatch(/coinslot indexer rewind/);
     expect(await readStored(service, usdtOf(devnet))).toEqual(stored);
-  }, 60_000);
+  });
 
   it("reports an empty index, instead of success", async () => {
     const devnet = await startUsedChain();

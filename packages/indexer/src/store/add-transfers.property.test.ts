@@ -165,7 +165,7 @@ describe.each(engines)("ranges that are added, refused and rolled back, on $engi
       }
       return new Map([...balances].filter(([, amount]) => amount !== 0n).sort());
     }
-  }, 60_000);
+  });
 });
 
 /** As a node would answer. */

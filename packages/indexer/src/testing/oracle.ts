@@ -10,6 +10,9 @@ import type { BlockId } from "../store/block-id.ts";
 import { bytesOfHex, hexOfBytes } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
+/** Limit of each wait: a busy machine takes ten times as long as another. */
+const timeoutMs = 60_000;
+
 /** A token of the chain under its name in the indexer. */
 export interface Watched {
   blockchain: string;
@@ -110,7 +113,7 @@ export async function expectExact(
   indexer: Indexer,
   devnet: Devnet,
   watched: Watched,
-  { fromBlock = 0n, timeoutMs = 60_000, nodesFail = false } = {},
+  { fromBlock = 0n, nodesFail = false } = {},
 ): Promise<void> {
   // By its hash: blocks without transfers may have been replaced without a trace in the stored
   // rows.
@@ -133,9 +136,7 @@ export async function expectExact(
       args: [address],
     });
     const question = { ...watched, address };
-    const told = await (nodesFail
-      ? askBalance(indexer, question, timeoutMs)
-      : indexer.readBalance(question));
+    const told = await (nodesFail ? askBalance(indexer, question) : indexer.readBalance(question));
     expect(told, `balance of ${address}`).toBe(balance);
   }
 }
@@ -151,7 +152,7 @@ export async function expectVerified(
     (await indexer.status()).chains[0]?.tokens[0]?.verifiedTo ?? Number.NEGATIVE_INFINITY;
   await expect
     .poll(async () => Number(await devnet.client.getBlockNumber()) - (await readVerifiedTo()), {
-      timeout: 50_000,
+      timeout: timeoutMs,
       interval: 50,
     })
     .toBeLessThanOrEqual(finalDepth);
@@ -162,11 +163,7 @@ export async function expectVerified(
 }
 
 /** A misbehaving node may have to be asked several times, and its final answer must be right. */
-async function askBalance(
-  indexer: Indexer,
-  question: Watched,
-  timeoutMs: number,
-): Promise<bigint | undefined> {
+async function askBalance(indexer: Indexer, question: Watched): Promise<bigint | undefined> {
   let told: bigint | undefined;
   await expect
     .poll(

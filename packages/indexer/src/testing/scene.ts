@@ -47,7 +47,7 @@ export function startFastIndexer(options: SceneOptions): Promise<Indexer> {
   const { requestTimeoutMs = 3_000, verifyAfterMs = 200, ...chain } = options.chain ?? {};
   return startIndexer({
     clock: createFastClock(requestTimeoutMs),
-    leaseMs: 600 * speed,
+    leaseMs: 3_000 * speed,
     ...options,
     chain: {
       pollIntervalMs: 20 * speed,
@@ -66,13 +66,14 @@ export async function startIndexer(options: SceneOptions): Promise<Indexer> {
       devnetChain({
         rpcUrls,
         pollIntervalMs: 20,
-        requestTimeoutMs: 1_000,
+        requestTimeoutMs: 3_000,
         verifyAfterMs: 200,
         finality: { depth: finalDepth },
         ...chain,
       }),
     ],
-    leaseMs: 600,
+    // Long enough for a busy machine, which otherwise loses it.
+    leaseMs: 3_000,
     ...rest,
   });
   onTestFinished(() => indexer.close());
