@@ -1,6 +1,12 @@
 import { systemClock } from "@coinslot/chain";
 import { describe, expect, it, vi } from "vitest";
-import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-actions.ts";
+import {
+  holdRequests,
+  listen,
+  reserve,
+  settle,
+  useSettlingDevnet,
+} from "../testing/settling-actions.ts";
 
 const begin = useSettlingDevnet();
 
@@ -63,11 +69,15 @@ describe("the settlement engine", () => {
 
   it("answers pending with the hash, and resumes the same payment without a second transfer", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
-    const facilitator = await start({ settleTimeoutSeconds: 0.3 });
+    const requests = holdRequests();
+    const facilitator = await start(requests.options);
     const events = listen(facilitator);
     await devnet.setAutomine(false);
     const paid = await pay();
-    const pending = await settle(facilitator, paid);
+    const first = settle(facilitator, paid);
+    await vi.waitFor(() => expect(events).toEqual(["settle_started"]), 20_000);
+    requests.end();
+    const pending = await first;
     expect(pending).toMatchObject({ success: false, errorReason: "settlement_pending" });
     expect(pending.transaction).toMatch(/^0x[0-9a-f]{64}$/);
     await devnet.setAutomine(true);

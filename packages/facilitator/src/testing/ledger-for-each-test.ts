@@ -50,7 +50,7 @@ export function ledgerForEachTest(
         database: opened.database,
         processId,
         now: () => now,
-        heartbeatLeaseMs: 10_000,
+        heartbeatLeaseMs: 30_000,
         keepAnswersMs: 60_000,
         releaseLimit: { count: 3, windowMs: 1_000 },
         codePayers: { gasPerMinute: 1_000_000n, refusalMs: 60_000 },

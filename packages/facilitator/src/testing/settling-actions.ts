@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "@coinslot/chain";
 import { devSeedPhrase, multicall3, testUsdt0 } from "@coinslot/devnet";
 import { type AuthorizationId, type Hex, type Reservation, toLowerHex } from "@coinslot/protocol";
 import { encodeFunctionData, type LocalAccount } from "viem";
@@ -158,6 +159,36 @@ export function listen(facilitator: CoinslotFacilitator): SettlementEvent["type"
   const events: SettlementEvent["type"][] = [];
   facilitator.onEvent(({ type }) => events.push(type));
   return events;
+}
+
+/**
+ * Options of a facilitator whose requests wait until the test ends them: however long a payment
+ * takes to a block, it has come as far as the test waited for.
+ */
+export function holdRequests(now = systemClock.now): {
+  options: { settleTimeoutSeconds: number; clock: Clock };
+  /** Ends the requests that wait, as their time limit does. */
+  end(): void;
+} {
+  const settleTimeoutSeconds = 3_600;
+  const waiting = new Set<() => void>();
+  return {
+    options: {
+      settleTimeoutSeconds,
+      clock: {
+        now,
+        setTimer(run, ms) {
+          if (ms !== settleTimeoutSeconds * 1_000) return systemClock.setTimer(run, ms);
+          waiting.add(run);
+          return () => void waiting.delete(run);
+        },
+      },
+    },
+    end() {
+      for (const run of waiting) run();
+      waiting.clear();
+    },
+  };
 }
 
 /** Address of the development seed phrase's relayer, and of those behind it, as leases name it. */

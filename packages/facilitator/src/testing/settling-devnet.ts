@@ -81,7 +81,7 @@ export async function startSettlingDevnet(
         ledger: ledger.url,
         logger,
         // Less than a test's own timeout, so that a hang is reported with its state.
-        settleTimeoutSeconds: 20,
+        settleTimeoutSeconds: 60,
         // A test's blocks come when it mines them, and nothing is to be waited for.
         times: { settlingMs: 500, ...times },
         ...others,

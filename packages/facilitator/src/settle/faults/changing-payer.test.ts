@@ -1,7 +1,13 @@
 import { systemClock } from "@coinslot/chain";
 import { describe, expect, it } from "vitest";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { drain, reserve, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
+import {
+  drain,
+  holdRequests,
+  reserve,
+  settle,
+  useSettlingDevnet,
+} from "../../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../../testing/settling-devnet.ts";
 import { walletSignature } from "../../testing/wallets.ts";
 
@@ -21,7 +27,7 @@ describe("a payer that delegates, queues a payment, and revokes its delegation",
     const signer = changer(here);
     await devnet.mint({ to: signer.address, amount: 10_000n });
     await devnet.delegate(signer, await devnet.deployLyingWallet());
-    const facilitator = await start({ settleTimeoutSeconds: 5 });
+    const facilitator = await start();
     const byCode = await pay({ signer, changeSignature: () => walletSignature });
     const reservation = await reserve(facilitator, byCode);
     await devnet.delegate(signer);
@@ -90,10 +96,10 @@ describe("a payer whose trial no node answers", () => {
     });
     try {
       let passedMs = 0;
+      const requests = holdRequests(() => systemClock.now() + passedMs);
       const facilitator = await start({
         network: { rpcUrls: [proxy.url] },
-        settleTimeoutSeconds: 3,
-        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+        ...requests.options,
       });
       const waiting = await pay({ signer });
       const reservation = await reserve(facilitator, waiting);
@@ -105,6 +111,7 @@ describe("a payer whose trial no node answers", () => {
         [pay(), pay(), pay()].map(async (paid) => settle(facilitator, await paid)),
       );
       expect(honest).toMatchObject(Array(3).fill({ success: true }));
+      requests.end();
       expect(await settling).toMatchObject({ errorReason: "settlement_pending" });
       isMute = false;
       expect(await settle(facilitator, waiting, reservation)).toMatchObject({ success: true });

@@ -3,6 +3,7 @@ import { openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { expect, it, vi } from "vitest";
 import {
+  holdRequests,
   idOf,
   listen,
   reserve,
@@ -66,7 +67,8 @@ it("a settlement succeeds while the ledger cannot record it, and is recorded lat
 it("a payment whose settlement could not be followed to its end may be presented again", async () => {
   const here = await begin();
   const { devnet, start, pay } = here;
-  const facilitator = await start({ settleTimeoutSeconds: 2, ...soon });
+  const requests = holdRequests();
+  const facilitator = await start({ ...requests.options, ...soon });
   const events = listen(facilitator);
   const paid = await pay();
   await devnet.setAutomine(false);
@@ -74,6 +76,7 @@ it("a payment whose settlement could not be followed to its end may be presented
   settled.catch(() => undefined);
   await vi.waitFor(() => expect(events).toContain("settle_started"), 20_000);
   await change(here, "alter table payments rename to payments_gone");
+  requests.end();
   await expect(settled).rejects.toThrow(FacilitatorError);
   await change(here, "alter table payments_gone rename to payments");
   await devnet.setAutomine(true);

@@ -109,7 +109,6 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
         calls.size,
       );
     },
-    60_000,
   );
 });
 
@@ -151,7 +150,7 @@ describe("a process that stands still after it has queued a payment, on PostgreS
     expect(second).toMatchObject({ success: true });
     await isRefused;
     expect(await balanceOf(seller.address)).toBe(1_000n);
-  }, 60_000);
+  });
 });
 
 describe("a process that is frozen for longer than its lease, on SQLite", () => {
@@ -165,5 +164,5 @@ describe("a process that is frozen for longer than its lease, on SQLite", () => 
     expect({ code, outcome }).toEqual({ code: 0, outcome: "[true,true]" });
     expect(await balanceOf(seller.address)).toBe(2_000n);
     expect([...callsByNonce(broadcasts).values()].every(({ size }) => size === 1)).toBe(true);
-  }, 60_000);
+  });
 });

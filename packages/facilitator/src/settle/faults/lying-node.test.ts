@@ -1,7 +1,7 @@
 import { type Hex, isHex, keccak256, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
-import { settle } from "../../testing/settling-actions.ts";
+import { holdRequests, settle } from "../../testing/settling-actions.ts";
 import {
   engines,
   type SettlingDevnet,
@@ -59,10 +59,17 @@ describe.each(engines)("a broadcast with a lost answer, on %s", (engine) => {
     const lies = [{ isForwarded: true }];
     const { devnet, start, network, pay, balanceOf } = await begin({ engine, lies });
     const { relayer, seller } = devnet.accounts;
-    const facilitator = await start({ network, times: soon, settleTimeoutSeconds: 0.5 });
+    const requests = holdRequests();
+    const facilitator = await start({ network, times: soon, ...requests.options });
     await devnet.setAutomine(false);
     const paid = await pay();
-    const pending = await settle(facilitator, paid);
+    const first = settle(facilitator, paid);
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      20_000,
+    );
+    requests.end();
+    const pending = await first;
     expect(pending).toMatchObject({ success: false, errorReason: "settlement_pending" });
     expect(pending.transaction).toMatch(/^0x[0-9a-f]{64}$/);
     await devnet.mine();
@@ -156,13 +163,17 @@ describe("a node that misreports a broadcast", () => {
     const { devnet, start, network, pay, broadcasts, lies } = await begin({
       lies: Array.from({ length: 200 }, () => refusal),
     });
+    const requests = holdRequests();
     const facilitator = await start({
       network,
       times: { ...soon, resendMs: 200, replaceMs: 800 },
-      settleTimeoutSeconds: 4,
+      ...requests.options,
     });
     const paid = await pay();
-    expect(await settle(facilitator, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    const pending = settle(facilitator, paid);
+    await vi.waitFor(() => expect(lies.length).toBeLessThan(180), 60_000);
+    requests.end();
+    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
     const fees = [...broadcasts].map((raw) => parseTransaction(raw).maxFeePerGas ?? 0n);
     expect(fees.length).toBeGreaterThan(2);
     expect(Math.max(...fees.map(Number))).toBeLessThan(4 * Math.min(...fees.map(Number)));

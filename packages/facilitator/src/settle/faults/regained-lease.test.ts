@@ -50,7 +50,7 @@ async function begin(engine: (typeof engines)[number], place: FaultPointName) {
   let isPassed = false;
   const facilitator = await here.start({
     logger,
-    times: { leaseMs: 1_000, sweepMs: 100 },
+    times: { leaseMs: 3_000, sweepMs: 100 },
     async faultPoint(name) {
       if (name !== place || isPassed) return;
       isPassed = true;
@@ -107,8 +107,7 @@ describe.each(engines)("a relayer that regains its lease, on %s", (engine) => {
     const facilitator = await here.start({
       logger,
       network: { rpcUrls: [proxy.url] },
-      times: { leaseMs: 1_000, sweepMs: 100, resendMs: 300, replaceMs: 300, loseMs: 60_000 },
-      settleTimeoutSeconds: 8,
+      times: { leaseMs: 3_000, sweepMs: 100, resendMs: 300, replaceMs: 300, loseMs: 60_000 },
     });
     await devnet.setAutomine(false);
     expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });

@@ -4,6 +4,7 @@ import type { SettleResponse } from "@coinslot/protocol";
 import { toHex } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import { holdRequests } from "../../testing/settling-actions.ts";
 import {
   engines,
   type SettlingDevnet,
@@ -65,11 +66,13 @@ describe("a reverting batch of payments with different depths", () => {
     const { devnet, start, pay, balanceOf } = settling;
     const { address } = devnet.accounts.seller;
     const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
-    const before = await start({ network: { serveAfter }, settleTimeoutSeconds: 3 });
+    const requests = holdRequests();
+    const before = await start({ network: { serveAfter }, ...requests.options });
     await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
     const [small, large] = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
     const pending = settle(before, large);
     expect(await settle(before, small)).toMatchObject({ success: true });
+    requests.end();
     expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
     await before.close();
     await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });

@@ -148,7 +148,9 @@ describe("processes on one PostgreSQL ledger", () => {
     const { devnet, start, pay, balanceOf } = settling;
     const dying = settleInChild(settling, [await pay()], "stored");
     expect((await dying).signal).toBe("SIGKILL");
-    const [one, two] = await Promise.all([start(soon), start(soon)]);
+    // Longer than a busy machine stands still: neither seems dead to the other.
+    const patient = { ...soon, heartbeatLeaseSeconds: 5 };
+    const [one, two] = await Promise.all([start(patient), start(patient)]);
     const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
     const settled = await Promise.all(
       payments.map(({ paymentPayload, paymentRequirements }, index) =>

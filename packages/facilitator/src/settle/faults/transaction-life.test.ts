@@ -2,7 +2,13 @@ import { FacilitatorError } from "@coinslot/protocol";
 import { parseEther, parseGwei } from "viem";
 import { describe, expect, it, vi } from "vitest";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { listen, reserve, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
+import {
+  holdRequests,
+  listen,
+  reserve,
+  settle,
+  useSettlingDevnet,
+} from "../../testing/settling-actions.ts";
 
 const begin = useSettlingDevnet();
 
@@ -50,9 +56,16 @@ describe("a transaction in flight", () => {
   it("is taken over at a start, even if its receipt could not be read at first", async () => {
     const { devnet, start, pay } = await begin();
     const paid = await pay();
-    const before = await start({ settleTimeoutSeconds: 0.3 });
+    const requests = holdRequests();
+    const before = await start(requests.options);
     await devnet.setAutomine(false);
-    expect(await settle(before, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    const pending = settle(before, paid);
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      20_000,
+    );
+    requests.end();
+    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
     await before.close();
 
     let isRefused = false;

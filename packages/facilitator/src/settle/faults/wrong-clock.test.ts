@@ -13,6 +13,8 @@ afterEach(async () => {
 
 const hourMs = 3_600_000;
 const sweepMs = 57;
+/** Longer than a busy machine stands still: neither process seems dead to the other. */
+const heartbeatLeaseSeconds = 3;
 
 /** Two processes on one PostgreSQL. The first holds the relayer, and reads the chain for both. */
 async function begin(aheadMs: number) {
@@ -24,17 +26,17 @@ async function begin(aheadMs: number) {
     now: () => Date.now() + aheadMs,
     logger: { ...silentLogger, warn: (_, message) => void warnings.push(message) },
     times: { sweepMs },
-    heartbeatLeaseSeconds: 1,
+    heartbeatLeaseSeconds,
     clock: {
       ...systemClock,
       setTimer(work, ms) {
         if (ms === sweepMs) sweeps += 1;
-        if (ms === 200) heartbeats += 1;
+        if (ms === heartbeatLeaseSeconds * 200) heartbeats += 1;
         return systemClock.setTimer(work, ms);
       },
     },
   });
-  const right = await start({ times: { sweepMs }, heartbeatLeaseSeconds: 1 });
+  const right = await start({ times: { sweepMs }, heartbeatLeaseSeconds });
   const seen = () => Math.min(sweeps / 2, heartbeats);
   return { ...settling, right, warnings, seen, wrong };
 }
@@ -43,17 +45,17 @@ describe.each([
   [
     "an hour ahead",
     hourMs,
-    "this machine's clock is 3600 s ahead of the database's: set both by NTP",
+    /^this machine's clock is 3(59|60)\d s ahead of the database's: set both by NTP$/,
   ],
   [
     "an hour behind",
     -hourMs,
-    "this machine's clock is 3600 s behind the database's: set both by NTP",
+    /^this machine's clock is 3(59|60)\d s behind the database's: set both by NTP$/,
   ],
 ])("a process of a fleet whose clock is %s", (_, aheadMs, warning) => {
   it("settles payments of the others, ends none that waits, and drops no kept answer", async () => {
     const { devnet, pay, balanceOf, right, warnings, seen } = await begin(aheadMs);
-    expect(warnings).toContain(warning);
+    expect(warnings).toContainEqual(expect.stringMatching(warning));
     const paid = await pay();
     const reservation = await reserve(right, paid);
     const answer = { keyHash: "key", sealed: Uint8Array.of(1) };

@@ -3,7 +3,7 @@ import { type Hex, isHex, numberToHex, parseGwei, parseTransaction } from "viem"
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
-import { settle } from "../../testing/settling-actions.ts";
+import { holdRequests, settle } from "../../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
 
 let settling: SettlingDevnet | undefined;
@@ -95,19 +95,24 @@ describe("a gas price above the cap", () => {
     const { devnet, start, pay, balanceOf } = here;
     const { relayer, seller } = devnet.accounts;
     await setBaseFee(here, "500");
+    const requests = holdRequests();
     const facilitator = await start({
       network: { fees: { maxFeePerGas: parseGwei("20") } },
-      settleTimeoutSeconds: 0.5,
       times: { sweepMs: 100 },
+      ...requests.options,
     });
     const paid = await pay();
-    expect(await settle(facilitator, paid)).toMatchObject({
+    const pending = settle(facilitator, paid);
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list({ state: "queued" });
+      expect(payments).toHaveLength(1);
+    }, 20_000);
+    requests.end();
+    expect(await pending).toMatchObject({
       success: false,
       errorReason: "settlement_pending",
       transaction: "",
     });
-    const { payments } = await facilitator.payments.list({ state: "queued" });
-    expect(payments).toHaveLength(1);
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
     await setBaseFee(here, "1");
     await vi.waitFor(
@@ -131,14 +136,18 @@ describe("a gas price above the cap", () => {
       }
       return ask();
     });
+    const requests = holdRequests();
     const facilitator = await start({
       network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, fees: { maxFeePerGas: cap } },
-      settleTimeoutSeconds: 0.5,
       times: { resendMs: 50, replaceMs: 100 },
+      ...requests.options,
     });
     await devnet.setAutomine(false);
     const paid = await pay();
-    const pending = await settle(facilitator, paid);
+    const first = settle(facilitator, paid);
+    await vi.waitFor(() => expect(broadcasts.size).toBeGreaterThan(0), 20_000);
+    requests.end();
+    const pending = await first;
     expect(pending).toMatchObject({ errorReason: "settlement_pending" });
     expect(pending.transaction).toMatch(/^0x[0-9a-f]{64}$/);
     await devnet.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("500") });

@@ -18,7 +18,7 @@ describe.each(["sqlite", "postgres"] as const)("a kept lease on %s", (engine) =>
       leases: createLeases({ database }),
       name: "relayer",
       owner: "here",
-      ttlMs: 400,
+      ttlMs: 1_500,
       clock: systemClock,
       logger: silentLogger,
       onChange: (lease) => seen.push(lease),
