@@ -50,8 +50,9 @@ function shared(name: string) {
   return {
     name,
     globalSetup: ["packages/devnet/src/test-postgres.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Limits end what hangs. They measure nothing: a busy machine takes ten times as long.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // A condition costs only the time until it holds: the default of a second is missed by a busy machine.
     expect: { poll: { timeout: 20_000 } },
   };

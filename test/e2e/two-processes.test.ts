@@ -50,7 +50,7 @@ beforeAll(async () => {
   ]);
   balancer = await startBalancer({ port: 0, backends: sellers.map(({ port }) => port) });
   await untilIndexed(balancer.url);
-}, 120_000);
+});
 
 afterAll(async () => {
   await balancer?.close();

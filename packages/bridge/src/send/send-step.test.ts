@@ -194,7 +194,7 @@ describe("a transfer through an endpoint", () => {
       await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }), 20_000);
       await layerZero.deliver();
       expect(await tracking).toMatchObject({ state: "delivered" });
-    }, 40_000);
+    });
 
     it("has moved nothing while it is an approval", async () => {
       const { request, createBridge } = world();

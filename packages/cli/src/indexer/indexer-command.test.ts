@@ -81,4 +81,4 @@ it("coinslot indexer verifies, reindexes and rewinds an index, with progress", a
   expect(wrong.code).toBe(exitCode.usage);
   expect(wrong.err).toContain("Unknown token gold on plasma; known are usdt");
   expect((await run("rewind", "--to", "soon")).code).toBe(exitCode.usage);
-}, 60_000);
+});

@@ -216,7 +216,7 @@ describe("a 402 that never ends", () => {
     } finally {
       await server.close();
     }
-  }, 60_000);
+  });
 });
 
 it("coinslot pay reads a kept payment of the previous version, which has no receipt", async () => {

@@ -247,7 +247,7 @@ describe("processes that are killed at any moment", () => {
     const booked = new Set<string>(state.open.map(({ id }) => id.nonce));
     expect(booked.size).toBe(bookings);
     expect(printed.filter((nonce) => !booked.has(nonce))).toEqual([]);
-  }, 120_000);
+  });
 });
 
 describe("a budget file of another version", () => {

@@ -102,7 +102,7 @@ describe("on postgres without statistics, no history is read", () => {
     opened = await openLedger({ url: place.url, processId: "one" });
     await opened.database.transaction(fill);
     lease = await takeLease(createContext());
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await opened.close();

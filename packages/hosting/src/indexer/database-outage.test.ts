@@ -79,4 +79,4 @@ it("an outage of PostgreSQL is answered in JSON, and ends with the database's re
   await expect
     .poll(newest, { timeout: 20_000 })
     .toMatchObject({ transfers: [{ amount: "5", to: holder.toLowerCase() }] });
-}, 60_000);
+});

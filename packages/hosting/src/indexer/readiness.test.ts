@@ -69,4 +69,4 @@ it("the indexing service is ready while one of its chains is served, and not onc
     status: 503,
     body: { status: "not ready", stopped: ["first", "second"] },
   });
-}, 60_000);
+});

@@ -51,7 +51,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
       database: opened.database,
       processId: "one",
       now: () => now,
-      heartbeatLeaseMs: 10_000,
+      heartbeatLeaseMs: 30_000,
       keepAnswersMs: 60_000,
       releaseLimit: { count: 1_000, windowMs: 1_000 },
     });

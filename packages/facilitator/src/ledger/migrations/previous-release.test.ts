@@ -134,7 +134,7 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   expect(await paymentStats(ledger)).toMatchObject(sums);
   while (await sumPayments(ledger));
   expect(await paymentStats(ledger)).toMatchObject(sums);
-}, 60_000);
+});
 
 async function openBeside(url: string): Promise<LedgerContext> {
   const database = await openDatabase<LedgerSchema>({ url });
