@@ -41,7 +41,7 @@ afterAll(async () => {
 
 test.each([{ hasKey: false }, { hasKey: true }])(
   "a seller that freezes in its handler beyond its lease is interrupted, and another serves the twin (key: $hasKey)",
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async ({ hasKey }) => {
     const purchase = purchases.find((each) => each.hasKey === hasKey && isTwinOfReport(each));
     if (purchase === undefined) throw new Error("No purchase is sent twice at once.");
@@ -49,7 +49,7 @@ test.each([{ hasKey: false }, { hasKey: true }])(
     const urls = [Promise.resolve(frozen.url), isReleased(purchase).then(() => other.url)];
     const buying = buy({
       purchase,
-      signal: AbortSignal.timeout(50_000),
+      signal: AbortSignal.timeout(100_000),
       onBegun: () => undefined,
       sellerUrl: () => urls.shift() ?? Promise.resolve(other.url),
     });
@@ -78,7 +78,7 @@ test.each([{ hasKey: false }, { hasKey: true }])(
 );
 
 test("a seller that freezes before it answers a payment without a key does not answer after another has", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const purchase = purchases.find((each) => !each.hasKey && !each.isTwin && isCalmReport(each));
   if (purchase === undefined) throw new Error("No purchase is sent once, without a key.");

@@ -49,7 +49,7 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
 
   test.each(killPoints.map((point, index) => ({ point, index })))(
     "makes one transfer, and leaves nothing stuck, when it is killed at $point and started again",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async ({ point, index }) => {
       const purchase = purchases[index];
       if (purchase === undefined) throw new Error("There are fewer purchases than kill points.");
@@ -60,7 +60,7 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
 
       const bought = await buy({
         purchase,
-        signal: AbortSignal.timeout(50_000),
+        signal: AbortSignal.timeout(100_000),
         onBegun: () => undefined,
         async sellerUrl() {
           if (!seller.isAlive()) await restarted;

@@ -56,7 +56,7 @@ describe("the payer of a paying fetch", () => {
     ];
     const seller = keep(await startSeller({ accepts }));
     const rpcUrls = { [stable]: hanging.url, [plasma]: world.devnet().rpcUrl };
-    const response = await createFetch({ rpcUrls, balanceTimeoutMs: 300 })(seller.url);
+    const response = await createFetch({ rpcUrls, balanceTimeoutMs: 2_000 })(seller.url);
     expect(response.status).toBe(200);
   });
 });

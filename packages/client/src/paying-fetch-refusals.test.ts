@@ -138,7 +138,7 @@ describe("a 402 whose body never ends", () => {
   it("counts as no offer after a timeout, and is returned unchanged", async () => {
     const onUnpaid: OnUnpaid = (_, response) => response.writeHead(402).write('{"x402Version":1,');
     const seller = keep(await startSeller({ onUnpaid }));
-    const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
+    const response = await createFetch({ attemptTimeoutMs: 1_000 })(seller.url);
     expect(response.status).toBe(402);
     const { value } = (await response.body?.getReader().read()) ?? {};
     expect(new TextDecoder().decode(value)).toBe('{"x402Version":1,');

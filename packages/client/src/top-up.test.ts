@@ -61,7 +61,7 @@ describe("a top-up", () => {
     const rpcUrls = { [plasma]: world.devnet().rpcUrl, [stable]: away.url };
     const asked: TopUpRequest[] = [];
     const topUp = mintOnDemand(asked);
-    const change = { account: poorAccount(), rpcUrls, balanceTimeoutMs: 300, topUp };
+    const change = { account: poorAccount(), rpcUrls, balanceTimeoutMs: 2_000, topUp };
     const call = createFetch(change)(seller.url);
     await expect(call).rejects.toMatchObject({ code: "balance_unreadable" });
     expect(asked).toEqual([]);

@@ -46,14 +46,14 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
 
   it("outlives its time by its renewals, and is free as soon as it is released", async () => {
     const { leases, events, acquire, databaseTime } = await open();
-    const held = await acquire("a", 600);
+    const held = await acquire("a", 2_000);
     expect(held?.lease.epoch).toBe(1);
     const expiry = held?.lease.expiresAtMs ?? 0;
-    await expect.poll(databaseTime, { timeout: 20_000 }).toBeGreaterThan(expiry + 600);
-    expect(await acquire("b", 600)).toBeUndefined();
+    await expect.poll(databaseTime, { timeout: 20_000 }).toBeGreaterThan(expiry + 1_000);
+    expect(await acquire("b", 2_000)).toBeUndefined();
     expect(held && (await leases.isHeld(held.lease))).toBe(true);
     await held?.release();
-    expect((await acquire("b", 600))?.lease.epoch).toBe(2);
+    expect((await acquire("b", 60_000))?.lease.epoch).toBe(2);
     expect(events).toEqual([]);
   });
 
@@ -62,7 +62,7 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
     const held = await acquire("a", 600);
     await leases.endAll();
     await expect.poll(() => events, { timeout: 20_000 }).toEqual(["a lost it"]);
-    expect((await acquire("b", 600))?.lease.epoch).toBe(2);
+    expect((await acquire("b", 60_000))?.lease.epoch).toBe(2);
     held?.lose();
     await held?.release();
     expect(events).toEqual(["a lost it"]);
@@ -96,10 +96,9 @@ describe.each(engines)("a held lease on $engine", ({ createUrl }) => {
 
   it("survives failing renewals until its time is over", async () => {
     const { database, events, acquire } = await open();
-    await acquire("a", 800);
+    await acquire("a", 2_000);
     await sql`alter table coinslot_leases rename to away`.execute(database.kysely);
-    await expect.poll(() => events.length, { timeout: 20_000 }).toBeGreaterThan(1);
-    expect(events).not.toContain("a lost it");
     await expect.poll(() => events, { timeout: 20_000 }).toContain("a lost it");
+    expect(events.indexOf("a lost it")).toBeGreaterThan(1);
   });
 });

@@ -82,7 +82,7 @@ describe("notifications on postgres", () => {
 
   it("are not blocked by a connection that died silently", async () => {
     const proxy = await startTcpProxy(await createPostgresUrl());
-    const database = await openForTest({ url: proxy.url, statementTimeoutMs: 100 });
+    const database = await openForTest({ url: proxy.url, statementTimeoutMs: 1_000 });
     proxy.freeze();
     const sent = [database.notify("queue", "same"), database.notify("queue", "same")];
     const outcomes = await Promise.allSettled(sent);
@@ -94,7 +94,7 @@ describe("notifications on postgres", () => {
 
   it("can be closed while the server sends nothing", async () => {
     const proxy = await startTcpProxy(await createPostgresUrl());
-    const database = await openForTest({ url: proxy.url, connectTimeoutMs: 200 });
+    const database = await openForTest({ url: proxy.url, connectTimeoutMs: 2_000 });
     await database.listen("queue", () => {});
     proxy.freeze();
     await database.close();
@@ -112,7 +112,7 @@ describe("notifications on postgres", () => {
       label: "the database",
       answerTimeoutMs: 5_000,
       createClient: () =>
-        new Client({ connectionString: proxy.url, pipeline: true, query_timeout: 100 }),
+        new Client({ connectionString: proxy.url, pipeline: true, query_timeout: 2_000 }),
       heartbeatMs: 50,
       onBackgroundError: () => {},
     });

@@ -65,7 +65,10 @@ describe("a PostgreSQL server that fails", () => {
 
   it("silently times out, and its connections are not reused", async () => {
     const { target, proxy } = await openThroughProxy();
-    const database = await openForTest<CounterSchema>({ url: proxy.url, statementTimeoutMs: 100 });
+    const database = await openForTest<CounterSchema>({
+      url: proxy.url,
+      statementTimeoutMs: 1_000,
+    });
     await insert(database, 1);
     proxy.freeze();
     await expect(insert(database, 2)).rejects.toMatchObject({ kind: "connection-lost" });
@@ -77,17 +80,20 @@ describe("a PostgreSQL server that fails", () => {
 
   it("silently on all connections at once times out once, not per connection", async () => {
     const { proxy } = await openThroughProxy();
-    const database = await openForTest<CounterSchema>({ url: proxy.url, statementTimeoutMs: 100 });
+    const database = await openForTest<CounterSchema>({
+      url: proxy.url,
+      statementTimeoutMs: 1_000,
+    });
     await Promise.all([1, 2, 3, 4].map((id) => insert(database, id)));
     proxy.freeze();
     const start = performance.now();
     await expect(insertInTransaction(database, 5)).rejects.toMatchObject({ kind: "unreachable" });
-    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(30_000);
   });
 
   it("right after it has accepted a connection times out too", async () => {
     const { proxy } = await openThroughProxy();
-    const database = await openForTest<CounterSchema>({ url: proxy.url, connectTimeoutMs: 200 });
+    const database = await openForTest<CounterSchema>({ url: proxy.url, connectTimeoutMs: 2_000 });
     proxy.freezeAt("synchronous_commit");
     await database.transaction(async () => {
       // The one connection that is open is in use.

@@ -76,6 +76,15 @@ async function lastEvent() {
   return events.at(-1);
 }
 
+/** Blocks of a reorganisation, which a poll in its middle sees in two steps. */
+function changesSince(eventCount: number) {
+  const later = events.slice(eventCount);
+  return {
+    left: later.flatMap((event) => (event.type === "reorganised" ? event.left : [])),
+    entered: later.flatMap((event) => ("entered" in event ? event.entered : [])),
+  };
+}
+
 describe("a block watcher", () => {
   it("reports every block, also those between two polls", async () => {
     createWatcher();
@@ -98,15 +107,15 @@ describe("a block watcher", () => {
     await devnet.mine(5);
     await lastEvent();
     const before = await devnet.client.getBlockNumber();
+    const eventCount = events.length;
 
     await devnet.reorg({ depth: 3 });
 
-    const event = await lastEvent();
-    expect(event).toMatchObject({ type: "reorganised" });
-    if (event?.type !== "reorganised") return;
-    expect(numbers(event.left)).toEqual([before - 2n, before - 1n, before]);
-    expect(numbers(event.entered)).toEqual(numbers(event.left));
-    expect(event.entered.map((block) => block.hash)).not.toContain(event.left[0]?.hash);
+    await lastEvent();
+    const { left, entered } = changesSince(eventCount);
+    expect(numbers(left)).toEqual([before - 2n, before - 1n, before]);
+    expect(numbers(entered)).toEqual(numbers(left));
+    expect(entered.map((block) => block.hash)).not.toContain(left[0]?.hash);
   });
 
   it("detects a reorganisation to a lower height by its hashes", async () => {
@@ -116,17 +125,17 @@ describe("a block watcher", () => {
     await devnet.mine(5);
     await lastEvent();
     const before = watcher.latest();
+    const eventCount = events.length;
 
     await devnet.revert(snapshot);
     await devnet.client.increaseTime({ seconds: 100 });
     await devnet.mine(2);
 
-    const event = await lastEvent();
-    expect(event).toMatchObject({ type: "reorganised" });
-    if (event?.type !== "reorganised") return;
-    expect(event.left.at(-1)).toEqual(before);
-    expect(event.left).toHaveLength(5);
-    expect(event.entered).toHaveLength(2);
+    await lastEvent();
+    const { left, entered } = changesSince(eventCount);
+    expect(left.at(-1)).toEqual(before);
+    expect(left).toHaveLength(5);
+    expect(entered).toHaveLength(2);
   });
 
   it("reports a gap when it missed too many blocks to count", async () => {

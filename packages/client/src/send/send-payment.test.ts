@@ -191,11 +191,11 @@ describe("a payment with an unclear outcome", () => {
       if (count > 2) return false;
       response.writeHead(200);
       response.write("slow ");
-      setTimeout(() => response.end("body"), 400);
+      setTimeout(() => response.end("body"), 2_000);
       return paid !== undefined;
     };
     const seller = keep(await startSeller({ onPaid }));
-    const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
+    const response = await createFetch({ attemptTimeoutMs: 1_000 })(seller.url);
     expect(await response.text()).toBe("slow body");
     expectSamePayment(seller.paid, 2);
   });
@@ -207,7 +207,7 @@ describe("a payment with an unclear outcome", () => {
       return true;
     };
     const seller = keep(await startSeller({ onPaid }));
-    const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
+    const response = await createFetch({ attemptTimeoutMs: 1_000 })(seller.url);
     expect(response.status).toBe(200);
     expectSamePayment(seller.paid, 2);
   });

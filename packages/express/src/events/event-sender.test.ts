@@ -169,7 +169,7 @@ describe("an event receiver", () => {
   it("reaches its timeout when it hangs, and loses its own queue alone", async () => {
     const hanging = await open(() => undefined);
     const honest = await open();
-    const { open: channel, settled, outcomes } = createSender({ timeoutMs: 300 });
+    const { open: channel, settled, outcomes } = createSender({ timeoutMs: 2_000 });
     const tell = channel(hanging.url);
     for (let count = 0; count < 5; count += 1) tell(content);
     channel(honest.url)(content);
@@ -227,7 +227,7 @@ describe("an event receiver", () => {
       settled,
       outcomes,
     } = createSender({
-      timeoutMs: 300,
+      timeoutMs: 2_000,
       signal: ending.signal,
     });
     const tell = channel(receiver.url);

@@ -102,7 +102,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
       }
     })();
     try {
-      const patience = AbortSignal.timeout(20_000);
+      const patience = AbortSignal.timeout(100_000);
       const done = await maintain(devnet, database, { kind: "verify" }, patience);
       expect(done).toMatchObject({ phase: "done", share: 1 });
     } finally {
@@ -192,7 +192,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
         fork,
         database,
         { kind: "verify" },
-        AbortSignal.timeout(20_000),
+        AbortSignal.timeout(100_000),
         (progress) => steps.push(progress),
         createFastClock(0),
       ),
