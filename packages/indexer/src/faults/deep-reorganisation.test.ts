@@ -135,6 +135,34 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await indexer.readBalance(question)).toBe(0n);
   });
 
+  it("that stopped the chain leave its way out in the status after a restart, before a new decision", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    const start = (verifyAfterMs: number) =>
+      startFastIndexer({
+        rpcUrls: [devnet.rpcUrl],
+        database,
+        chain: { maxRewindBlocks: 3, verifyAfterMs },
+      });
+    const first = await start(100);
+    await devnet.mine(finalDepth + 6);
+    await expectExact(first, devnet, usdtOf(devnet));
+    await devnet.reorg({ depth: finalDepth + 9 });
+    await expect
+      .poll(async () => (await first.status()).chains[0])
+      .toMatchObject({ state: "stopped" });
+    await first.close();
+    await devnet.mine(5);
+    const head = Number(await devnet.client.getBlockNumber());
+    const second = await start(3_600_000);
+    const chain = async () => (await second.status()).chains[0];
+    await expect.poll(chain).toMatchObject({ head });
+    expect(await chain()).toMatchObject({
+      state: "stopped",
+      problem: expect.stringContaining("coinslot indexer rewind --chain devnet --to "),
+    });
+  });
+
   it("change nothing when an endpoint reverses them after a while", async () => {
     const devnet = await startUsedChain();
     const fork = await startFork(devnet, await devnet.client.getBlockNumber());

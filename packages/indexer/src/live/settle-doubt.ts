@@ -1,6 +1,6 @@
 import type { RpcEndpointHandle } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
-import { updateChain } from "../store/chain-row.ts";
+import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
 import { addRequest } from "../store/requests.ts";
 import { findCommonBlock } from "./find-common-block.ts";
@@ -36,8 +36,11 @@ export async function settleDoubt(
   });
   const depth = common === undefined ? undefined : base.number - common.number;
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
-  const isRewound = isDue && depth !== undefined && depth <= maxRewindBlocks;
-  const isStopped = isDue && !isRewound;
+  const isTooDeep = depth === undefined || depth > maxRewindBlocks;
+  const isRewound = isDue && !isTooDeep;
+  // A chain that an earlier process has stopped stays so, and names its way out, until a decision.
+  const { state } = await readChain(database, chainId);
+  const isStopped = isTooDeep && (isDue || state === "stopped");
   const what = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
   const problem = isStopped
     ? `${what} ${describeWayOut(chain.name, { common, depth })}`
