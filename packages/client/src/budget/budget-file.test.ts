@@ -226,7 +226,7 @@ describe("two processes on one budget file", () => {
 describe("processes that are killed at any moment", () => {
   it("never exceed the limit, lose no acknowledged booking, and never leave the budget locked", async () => {
     const file = inFolder("budget.json");
-    const [limit, bookings] = ["$0.40", 400];
+    const [limit, bookings] = ["$0.20", 200];
     const start = () => runScript([process.execPath, bookUntilFull(), file, limit]);
     const printed: string[] = [];
     for (let round = 0; round < 3; round += 1) {
