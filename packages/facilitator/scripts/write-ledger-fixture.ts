@@ -13,6 +13,7 @@ import { createLedger } from "../src/ledger/create-ledger.ts";
 import { retentionSteps } from "../src/ledger/maintenance/retention-steps.ts";
 import { sumPayments } from "../src/ledger/maintenance/sum-payments.ts";
 import type { LedgerSchema } from "../src/ledger/schema.ts";
+import { ledgerLater } from "../src/testing/ledger-later.ts";
 import { type SignedTestPayment, signPayment, type TestPayment } from "../src/testing/payments.ts";
 
 const [name] = process.argv.slice(2);
@@ -99,13 +100,14 @@ async function archiveAll(url: string): Promise<void> {
     const ledger = createLedger({
       database,
       processId: "archivist",
-      now: () => Date.now() + 366 * day,
+      now: Date.now,
       heartbeatLeaseMs: 10_000,
       keepAnswersMs: 60_000,
       releaseLimit: { count: 20, windowMs: 60_000 },
     });
     const times = { keepPaymentsMs: undefined, keepUndeliveredMs: undefined };
-    const steps = retentionSteps(ledger, { ...times, keepSignaturesMs: 30 * day });
+    const later = ledgerLater(ledger, 366 * day);
+    const steps = retentionSteps(later, { ...times, keepSignaturesMs: 30 * day });
     for (const step of steps) while ((await step()) === "again");
     while (await sumPayments(ledger));
   } finally {

@@ -116,7 +116,7 @@ describe("on postgres without statistics, no history is read", () => {
   const block = blockOf(confirmed - 200);
   const reason = "invalid_exact_evm_transaction_failed";
   const step = { after: "", before: now, limit: 50 };
-  const undelivered = { undeliveredBefore: now };
+  const undelivered = { undeliveredBefore: now, now };
 
   const works: [string, number, Work][] = [
     ["a look-up", 1, (ledger) => lookUpPayment(ledger, wishOf(confirmed))],

@@ -14,6 +14,8 @@ import {
 } from "./walk.ts";
 
 export interface ArchiveOptions extends WalkOptions {
+  /** Unix milliseconds: an authorization that is valid only before this time is over. */
+  now: number;
   /**
    * Unix milliseconds: a payment that became final before this time, and was never delivered, has
    * ended too, unless a living process holds it. `undefined`: none has.
@@ -89,10 +91,10 @@ type Where = ExpressionBuilder<LedgerSchema, "payments">;
 function conditionsOf(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { before, undeliveredBefore }: ArchiveOptions,
+  { before, now, undeliveredBefore }: ArchiveOptions,
 ) {
   const { dialect } = ledger;
-  const nowSeconds = dialect.amount.encode(BigInt(Math.floor(ledger.now() / 1000)));
+  const nowSeconds = dialect.amount.encode(BigInt(Math.floor(now / 1000)));
   const isFinal = (where: Where) =>
     where.and([where("state", "=", is("confirmed")), where("final_at", "<", before)]);
   const alive = selectAlive(ledger, transaction);

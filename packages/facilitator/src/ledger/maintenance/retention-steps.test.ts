@@ -1,6 +1,7 @@
 import type { Hex } from "@coinslot/protocol";
 import { CompiledQuery, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ledgerLater } from "../../testing/ledger-later.ts";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
@@ -34,7 +35,8 @@ const payer = `0x${"bb".repeat(20)}` satisfies Hex;
 const payTo = `0x${"dd".repeat(20)}` satisfies Hex;
 const relayer = `0x${"cc".repeat(20)}` satisfies Hex;
 const order = { payTo, validAfter: 0n, signature: `0x${"11".repeat(65)}` } as const;
-const day = 86_400_000;
+const hour = 3_600_000;
+const day = 24 * hour;
 
 describe.each(engines)("retention in a ledger on %s", (engine) => {
   let place: TestLedger;
@@ -294,7 +296,13 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     }
     now += 2 * day;
     const step = (after: string) =>
-      archivePayments(ledger, { after, before: now - day, undeliveredBefore: undefined, limit: 3 });
+      archivePayments(ledger, {
+        after,
+        now,
+        before: now - day,
+        undeliveredBefore: undefined,
+        limit: 3,
+      });
     const first = await step("");
     expect(first).toMatchObject({ ended: 2 });
     const second = await step(first.after ?? "");
@@ -306,7 +314,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
   it("ends before young payments", async () => {
     const { token } = await reserve();
     await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
-    const bounds = { before: now - day, undeliveredBefore: undefined, limit: 1 };
+    const bounds = { now, before: now - day, undeliveredBefore: undefined, limit: 1 };
     expect(await archivePayments(ledger, { after: "", ...bounds })).toEqual({
       ended: 0,
       after: undefined,
@@ -375,8 +383,37 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     expect(await list({ createdFrom: now - 2 * day })).toBe(1);
   });
 
-  // SQLite has one writer at a time.
+  // A SQLite file has one process, and so one clock.
   if (engine === "postgres") {
+    it("ends nothing early for a process whose clock is ahead of the database's", async () => {
+      const realNow = Date.now();
+      const times = { keepSignaturesMs: day, keepUndeliveredMs: undefined };
+      const retireBy = async (process: LedgerContext, keepPaymentsMs?: number) => {
+        for (const step of retentionSteps(process, { ...times, keepPaymentsMs })) {
+          while ((await step()) === "again");
+        }
+      };
+      // Old enough, and valid for five minutes. Over, and not old enough.
+      now = realNow - 2 * day;
+      const valid = await reserve({ validBefore: BigInt(Math.floor(realNow / 1000) + 300) });
+      now = realNow - day + hour;
+      const young = await reserve();
+      for (const { token } of [valid, young]) {
+        await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
+      }
+      now = realNow + 2 * hour;
+      await retireBy(ledger);
+      expect(await countOf("payments")).toBe(2);
+
+      now = realNow;
+      await retireBy(ledgerLater(ledger, 2 * hour));
+      expect(await countOf("payments")).toBe(0);
+      now = realNow + 2 * day;
+      await retireBy(ledger, 2 * day);
+      expect(await isArchived(young.paymentId)).toBe(true);
+    });
+
+    // SQLite has one writer at a time.
     it("leaves a payment alone that a request takes meanwhile", async () => {
       const undelivered = await settle();
       await releasePayment(ledger, { token: undelivered.token, payer, countsAgainstPayer: false });
@@ -425,7 +462,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     const { token } = await settle();
     await deliverPayment(ledger, token);
     now += 2 * day;
-    const bounds = { before: now - day, undeliveredBefore: undefined, limit: 10 };
+    const bounds = { now, before: now - day, undeliveredBefore: undefined, limit: 10 };
     const steps = await Promise.all(
       [1, 2, 3].map(() => archivePayments(ledger, { after: "", ...bounds })),
     );

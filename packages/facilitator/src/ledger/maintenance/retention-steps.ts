@@ -1,6 +1,7 @@
 import type { LedgerContext } from "../ledger-context.ts";
 import type { RetentionTimes } from "../ledger-limits.ts";
-import { archivePayments } from "./archive-payments.ts";
+import { readCommonTime } from "../queries/common-time.ts";
+import { type ArchiveOptions, archivePayments } from "./archive-payments.ts";
 import { forgetPayments } from "./forget-payments.ts";
 import { findSummedRoutes, forgetSoldNames } from "./forget-sold-names.ts";
 import { pruneTransactions } from "./prune-transactions.ts";
@@ -14,7 +15,8 @@ const pagesAtOnce = 50;
 export type RetentionStep = () => Promise<"again" | "done">;
 
 /**
- * The walks of a pass over the old rows, in this order. Their bounds are those of its beginning.
+ * The walks of a pass over the old rows, in this order. Their bounds are those of its first step, by
+ * the earlier one of this process's clock and the database's. A clock that is ahead ends nothing.
  * The walk over the dictionary of names reads all of it, so few passes do.
  *
  * A payment that is archived meanwhile, here or by another process, is read by the second walk over
@@ -25,13 +27,12 @@ export function retentionSteps(
   times: RetentionTimes,
   { withNames = true }: { withNames?: boolean } = {},
 ): RetentionStep[] {
-  const { keepSignaturesMs, keepPaymentsMs, keepUndeliveredMs } = times;
-  const now = ledger.now();
-  // Nothing is older than the clock. PostgreSQL knows no time before that which is infinite.
-  const timeBefore = (ms: number) => Math.max(0, now - ms);
-  const before = timeBefore(keepSignaturesMs);
-  const undeliveredBefore =
-    keepUndeliveredMs === undefined ? undefined : timeBefore(keepUndeliveredMs);
+  const { keepPaymentsMs } = times;
+  let bounds: Bounds | undefined;
+  const readBounds = async () => {
+    bounds ??= boundsAt(await readCommonTime(ledger), times);
+    return bounds;
+  };
   const forgetsNames = withNames && keepPaymentsMs !== undefined;
   const keptNames = new Set<number>();
   const limit = rowsAtOnce;
@@ -45,16 +46,20 @@ export function retentionSteps(
     };
   };
   const steps = [
-    walk((after) => archivePayments(ledger, { after, before, undeliveredBefore, limit })),
-    walk((after) => pruneTransactions(ledger, { after, before, limit })),
+    walk(async (after) => archivePayments(ledger, { after, limit, ...(await readBounds()) })),
+    walk(async (after) => pruneTransactions(ledger, { after, limit, ...(await readBounds()) })),
   ];
   if (keepPaymentsMs !== undefined) {
-    const forgotten = timeBefore(keepPaymentsMs);
-    steps.push(walk((after) => forgetPayments(ledger, { after, before: forgotten, limit })));
+    const readForgotten = async () => timeBefore((await readBounds()).now, keepPaymentsMs);
+    steps.push(
+      walk(async (after) =>
+        forgetPayments(ledger, { after, limit, before: await readForgotten() }),
+      ),
+    );
     let name = 0;
     const forgetNames: RetentionStep = async () => {
       if (name === 0) for (const id of await findSummedRoutes(ledger)) keptNames.add(id);
-      const wish = { after: name, before: forgotten, keptNames, limit };
+      const wish = { after: name, before: await readForgotten(), keptNames, limit };
       const next = await forgetSoldNames(ledger, wish);
       name = next ?? 0;
       return next === undefined ? "done" : "again";
@@ -63,6 +68,22 @@ export function retentionSteps(
   }
   steps.push(async () => ((await giveSpaceBack(ledger)) ? "again" : "done"));
   return steps;
+}
+
+type Bounds = Pick<ArchiveOptions, "now" | "before" | "undeliveredBefore">;
+
+function boundsAt(now: number, { keepSignaturesMs, keepUndeliveredMs }: RetentionTimes): Bounds {
+  return {
+    now,
+    before: timeBefore(now, keepSignaturesMs),
+    undeliveredBefore:
+      keepUndeliveredMs === undefined ? undefined : timeBefore(now, keepUndeliveredMs),
+  };
+}
+
+/** Nothing is older than the clock. PostgreSQL knows no time before that which is infinite. */
+function timeBefore(now: number, ms: number): number {
+  return Math.max(0, now - ms);
 }
 
 function giveSpaceBack({ write, dialect }: LedgerContext): Promise<boolean> {

@@ -237,6 +237,7 @@ function createHistory(
         after: "",
         before: ledger.now() - day,
         undeliveredBefore: undefined,
+        now: ledger.now(),
         limit: 100,
       }));
     }

@@ -4,6 +4,7 @@ import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet"
 import { buildIndex, migrate, openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ledgerLater } from "../../testing/ledger-later.ts";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
@@ -258,7 +259,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     });
 
     it("archive every payment that has ended, once a year has passed", async () => {
-      const ledger = { ...(await openNewest()), now: () => Date.now() + 366 * day };
+      const ledger = ledgerLater(await openNewest(), 366 * day);
       await sendHeartbeat(ledger);
       await releaseAbandoned(ledger);
       const before = await listPayments(ledger, {});

@@ -3,6 +3,7 @@ import { useProgram } from "@coinslot/devnet/use-program";
 import { openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { ledgerLater } from "../../testing/ledger-later.ts";
 import type { SignedTestPayment } from "../../testing/payments.ts";
 import {
   type SellingProcess,
@@ -160,8 +161,8 @@ async function readIndexes({ db }: LedgerContext): Promise<string[]> {
 
 /** One pass of retention in a year. */
 async function archiveAll(ledger: LedgerContext): Promise<void> {
-  const later = { ...ledger, now: () => Date.now() + 366 * day };
-  await sendHeartbeat(later);
+  await sendHeartbeat(ledger);
+  const later = ledgerLater(ledger, 366 * day);
   const times = { keepPaymentsMs: undefined, keepUndeliveredMs: undefined };
   for (const step of retentionSteps(later, { ...times, keepSignaturesMs: 30 * day })) {
     while ((await step()) === "again");

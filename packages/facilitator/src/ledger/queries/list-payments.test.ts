@@ -130,6 +130,7 @@ describe.each(engines)("the list of payments on %s", (engine) => {
     const { ended } = await archivePayments(ledger, {
       after: "",
       before: ledger.now() + 1,
+      now: ledger.now(),
       undeliveredBefore: undefined,
       limit: 1_000,
     });
