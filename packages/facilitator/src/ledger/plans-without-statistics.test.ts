@@ -18,7 +18,7 @@ import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts
 import { createLedger } from "./create-ledger.ts";
 import type { LedgerContext } from "./ledger-context.ts";
 import { archivePayments } from "./maintenance/archive-payments.ts";
-import { closePayments, expirePayments } from "./maintenance/expire-payments.ts";
+import { closePayments } from "./maintenance/close-payments.ts";
 import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./maintenance/processes.ts";
 import { pruneTransactions } from "./maintenance/prune-transactions.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
@@ -184,12 +184,12 @@ describe("on postgres without statistics, no history is read", () => {
     [
       "overdue payments",
       recent.submitted,
-      (ledger) => findOverdue(ledger, { network, before: 1n, limit: 20 }),
+      (ledger) => findOverdue(ledger, { network, state: "submitted", before: 1n, limit: 20 }),
     ],
     [
-      "expired payments",
+      "queued payments past their time",
       recent.queued,
-      (ledger) => expirePayments(ledger, { network, before: 1n }),
+      (ledger) => findOverdue(ledger, { network, state: "queued", before: 1n, limit: 20 }),
     ],
     [
       "promises of a payer",

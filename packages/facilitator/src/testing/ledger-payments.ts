@@ -2,9 +2,12 @@ import type { AuthorizationId, Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { expect } from "vitest";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { recordOutcomes } from "../ledger/payments/record-outcomes.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveWish } from "../ledger/payments/reserve-request.ts";
+import { findOverdue } from "../ledger/queries/find-watched.ts";
 import { getPayments } from "../ledger/queries/list-payments.ts";
+import { timeIsOver } from "../ledger/states.ts";
 import { storeTransaction } from "../ledger/transactions/store-transaction.ts";
 
 export const network = "eip155:9745";
@@ -97,6 +100,15 @@ export async function submit(
   expect(await storeTransaction(ledger, lease, transaction(0, [id]))).toBe("stored");
   await ledger.leases.release(lease);
   return id;
+}
+
+/** Ends the queued payments that are valid only before a time, or less, as unused ones. */
+export async function expire(ledger: LedgerContext, before: bigint) {
+  const wish = { network, state: "queued", before, limit: 1_000 } as const;
+  const payments = (await findOverdue(ledger, wish)).map(({ payment }) => payment);
+  const ids = payments.map(({ id }) => id);
+  const queuedUnder = payments.map(({ fingerprint }) => fingerprint);
+  return recordOutcomes(ledger, [{ failed: [{ ids, reason: timeIsOver }], queuedUnder }]);
 }
 
 export async function stateOf(ledger: LedgerContext, id: string): Promise<string | undefined> {

@@ -57,7 +57,7 @@ export function settle(facilitator: CoinslotFacilitator, paid: Paid, reservation
 }
 
 /** Submits the authorization as a third party who has seen it. */
-export async function submitAsStranger({ devnet }: SettlingDevnet, paid: Paid) {
+export async function submitAsStranger({ devnet }: Pick<SettlingDevnet, "devnet">, paid: Paid) {
   const hash = await devnet.client.sendTransaction({
     account: devnet.accounts.deployer,
     to: devnet.token,

@@ -25,7 +25,7 @@ import { findHashes, findHighestNonce } from "../transactions/find-transactions.
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks } from "../transactions/undo-blocks.ts";
 import { archivePayments } from "./archive-payments.ts";
-import { closePayments } from "./expire-payments.ts";
+import { closePayments } from "./close-payments.ts";
 import { keepGenesis } from "./keep-genesis.ts";
 import { sendHeartbeat } from "./processes.ts";
 import { retentionSteps } from "./retention-steps.ts";

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   authorization,
+  expire,
   hash,
   network,
   order,
@@ -21,7 +22,7 @@ import { paymentStats } from "../queries/payment-stats.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks, undoBlocks } from "../transactions/undo-blocks.ts";
 import { archivePayments } from "./archive-payments.ts";
-import { closePayments, expirePayments } from "./expire-payments.ts";
+import { closePayments } from "./close-payments.ts";
 import { sumPayments } from "./sum-payments.ts";
 
 const hour = 3_600_000;
@@ -224,7 +225,7 @@ function createHistory(
     if (kind === "wait") return wait(pick * 4 * hour);
     if (kind === "sum") return void (await sumPayments(ledger, 3));
     if (kind === "expire") {
-      return void (await expirePayments(ledger, { network, before: seconds() }));
+      return void (await expire(ledger, seconds()));
     }
     if (kind === "finalise") {
       return void (await finaliseBlocks(ledger, { network, blocks: [blockOf(pick % 5)] }));
@@ -236,8 +237,8 @@ function createHistory(
       return void (await archivePayments(ledger, {
         after: "",
         before: ledger.now() - day,
-        undeliveredBefore: undefined,
         now: ledger.now(),
+        undeliveredBefore: undefined,
         limit: 100,
       }));
     }

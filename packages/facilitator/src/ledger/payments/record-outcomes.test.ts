@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   authorization,
+  expire,
   hash,
   inclusion,
   network,
@@ -14,7 +15,7 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import { closePayments, expirePayments } from "../maintenance/expire-payments.ts";
+import { closePayments } from "../maintenance/close-payments.ts";
 import { releaseAbandoned } from "../maintenance/processes.ts";
 import { findFailed } from "../queries/find-watched.ts";
 import { getPayments } from "../queries/list-payments.ts";
@@ -110,7 +111,7 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
       { requeued: { ids: [carried], transactionId: transaction(0, [carried]).id } },
     ]);
     const later = await queue(ledger, { validBefore: 101n });
-    const ended = await expirePayments(ledger, { network, before: 100n });
+    const ended = await expire(ledger, 100n);
     expect(ended.map(({ id }) => id).sort()).toEqual([fresh, carried].sort());
     const stateOfAll = () => Promise.all([fresh, carried, later].map((id) => stateOf(ledger, id)));
     expect(await stateOfAll()).toEqual(["failed", "failed", "queued"]);

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   authorization,
+  expire,
   hash,
   inclusion,
-  network,
   order,
   payer,
   queue,
@@ -13,7 +13,6 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import { expirePayments } from "../maintenance/expire-payments.ts";
 import { getPayments } from "../queries/list-payments.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { enqueuePayment } from "./enqueue-payments.ts";
@@ -157,9 +156,7 @@ describe.each(engines)("free runs on %s", (engine) => {
       const id = { ...wish().id, nonce: hash(300 + run) };
       const reserved = await reservePayment(ledger, wish({ order, id, validBefore: 100n }));
       if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
-      expect(await expirePayments(ledger, { network, before: 100n })).toMatchObject([
-        { state: "failed" },
-      ]);
+      expect(await expire(ledger, 100n)).toMatchObject([{ state: "failed" }]);
       const { token } = reserved;
       await releasePayment(ledger, { token, payer, countsAgainstPayer: "if_failed" });
     }

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
+  expire,
   inclusion,
   network,
   order,
@@ -14,7 +15,7 @@ import {
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
-import { closePayments, expirePayments } from "../maintenance/expire-payments.ts";
+import { closePayments } from "../maintenance/close-payments.ts";
 import { releaseAbandoned } from "../maintenance/processes.ts";
 import type { ReserveWish } from "../payments/reserve-request.ts";
 import { findFailed } from "../queries/find-watched.ts";
@@ -85,7 +86,7 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const ledger = await join("one");
     const { id, token } = await failAndReserve(ledger, { validBefore: 100n });
     await enqueuePayment(ledger, { token, payer, order });
-    await expirePayments(ledger, { network, before: 100n });
+    await expire(ledger, 100n);
     expect(await stateOf(ledger, id)).toBe("failed");
     expect(await watched(ledger)).toHaveLength(1);
   });

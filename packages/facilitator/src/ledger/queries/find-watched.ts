@@ -28,15 +28,19 @@ export async function findFailed(
   });
 }
 
-/** Submitted payments that are valid only before a time, in Unix seconds, or less. */
+/**
+ * Payments in the queue, or in a transaction, that are valid only before a time, in Unix seconds, or
+ * less.
+ */
 export async function findOverdue(
   ledger: LedgerReads,
-  { network, before, limit }: { network: Network; before: bigint; limit: number },
+  options: { network: Network; state: "queued" | "submitted"; before: bigint; limit: number },
 ): Promise<OrderedPayment[]> {
+  const { network, state, before, limit } = options;
   return findOrders(ledger, (query) =>
     query
       .where("network", "=", network)
-      .where("state", "=", is("submitted"))
+      .where("state", "=", is(state))
       .where("valid_before", "<=", ledger.dialect.amount.encode(before))
       .orderBy("created_at")
       .limit(limit),

@@ -1,4 +1,4 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
 import * as z from "zod";
 import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
 import { schemeOf } from "../../schemes/registry.ts";
@@ -13,7 +13,7 @@ const wordSchema = z
  * Reads for each payment whether its authorization was used or cancelled at the end of a block.
  * `undefined` where the contract returns nothing, or malformed data.
  *
- * @throws RpcError when the chain is unreachable.
+ * @throws RpcError when the chain is unreachable, also for one of them: that is no token's answer.
  */
 export async function readAuthorizationStates(options: {
   rpc: RpcRequester;
@@ -31,6 +31,7 @@ export async function readAuthorizationStates(options: {
   );
   return payments.map((payment, index) => {
     const state = states[index];
+    if (state?.ok === false && state.error instanceof RpcUnavailableError) throw state.error;
     const word = wordSchema.safeParse(state?.ok ? state.result : undefined).data;
     return word === undefined ? undefined : schemeOf(payment).isUsed(payment.authorization, word);
   });

@@ -41,3 +41,12 @@ export function outcomeOf(
       return { failed: [{ ids: [id], ...failure }] };
   }
 }
+
+/** True if it is paid in a block that has too few on top of it for the payment to count. */
+export function isYoung(
+  { confirmed }: Pick<PaymentOutcomes, "confirmed">,
+  head: bigint,
+  serveAfter: number,
+): boolean {
+  return confirmed !== undefined && Number(head) - confirmed.inclusion.blockNumber < serveAfter;
+}

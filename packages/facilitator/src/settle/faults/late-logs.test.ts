@@ -45,6 +45,41 @@ it.each([
   },
 );
 
+it("a payment whose time ends while its logs are late is answered by them", async () => {
+  const here = await begin();
+  const { devnet, start, pay } = here;
+  let [isLate, searches, now, aheadMs] = [true, 0, 0, 0];
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    if (method !== "eth_getLogs") return ask();
+    searches += 1;
+    return isLate ? { result: [] } : ask();
+  });
+  onTestFinished(() => proxy.close());
+  const facilitator = await start({
+    network: { rpcUrls: [proxy.url], finalAfter: 10 },
+    times: { sweepMs: 100, leaseMs: 600_000, resendMs: 600_000, replaceMs: 600_000 },
+    clock: { ...systemClock, now: () => now },
+    now: () => Date.now() + aheadMs,
+  });
+  const paid = await pay();
+  const reservation = await reserve(facilitator, paid);
+  const transaction = await submitAsStranger(here, paid);
+  now += 2_000;
+  const settling = settle(facilitator, paid, reservation);
+  const searchMore = async () => {
+    const before = searches;
+    await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 4), 10_000);
+  };
+  await searchMore();
+  aheadMs = 400_000;
+  await devnet.client.increaseTime({ seconds: 400 });
+  await devnet.mine();
+  await searchMore();
+  isLate = false;
+  expect(await settling).toMatchObject({ success: true, transaction });
+  await facilitator.close();
+});
+
 it("a used authorization without logs is waited for during ten seconds, and fails then", async () => {
   const here = await begin();
   const { devnet, start, pay } = here;

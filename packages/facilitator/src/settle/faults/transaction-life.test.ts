@@ -229,6 +229,8 @@ describe("a transaction in flight", () => {
       expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
     }, 20_000);
     offsetMs = 300_000;
+    await devnet.client.increaseTime({ seconds: 400 });
+    await devnet.mine();
     expect(await settled).toMatchObject({
       success: false,
       errorReason: "invalid_exact_evm_payload_authorization_valid_before",

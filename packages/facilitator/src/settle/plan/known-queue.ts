@@ -19,13 +19,13 @@ import {
  *   (the ledger's) ─────────────► unread ────────────────────────► known ◄── add: queued here
  *         ▲                         │ ▲                             │ │
  *         │    read: not queued     │ └──── doubt: a lost race ─────┘ │
- *         └─────────────────────────┴──── remove: carried, or ended ──┘
+ *         └─────────────────────────┴─ remove: carried, ended, overdue ─┘
  * ```
  */
 export interface KnownQueue {
   /** Adds a payment that this process has queued. */
   add(queued: OrderedPayment): void;
-  /** Removes payments that a transaction carries, or that have ended. */
+  /** Removes payments that a transaction carries, that have ended, or whose time is over. */
   remove(ids: readonly string[]): void;
   /** Reads these again before the next answer: they may not be queued any more. */
   doubt(payments: readonly OrderedPayment[]): void;

@@ -1,4 +1,3 @@
-import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import { findRefusal } from "../../ledger/payments/admit-code.ts";
 import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
@@ -117,7 +116,8 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const deadline = await readDeadline(context, ready);
   const overdue = ready.filter(({ payment }) => payment.validBefore <= deadline);
   if (overdue.length > 0) {
-    await expire(plan, { queue, overdue, deadline });
+    // The watch over the chain ends them, once a block says that none can execute them.
+    queue.remove(overdue.map(({ payment }) => payment.id));
     return "again";
   }
   const isUrgent = ({ payment }: OrderedPayment) => payment.validBefore <= deadline + 2n;
@@ -259,19 +259,6 @@ async function readLane(plan: Plan, lane: Lane): Promise<OrderedPayment[]> {
   const waiting = await queues[lane].first(maxPayments + passedOver.size);
   context.metrics.queueDepth.set({ network: network.network, lane }, waiting.length);
   return waiting.filter(({ payment }) => !passedOver.has(payment.id));
-}
-
-async function expire(
-  { context, network }: Plan,
-  options: { queue: KnownQueue; overdue: readonly OrderedPayment[]; deadline: bigint },
-): Promise<void> {
-  const { queue, overdue, deadline } = options;
-  const expired = await expirePayments(context.ledger, {
-    network: network.network,
-    before: deadline,
-  });
-  queue.doubt(overdue);
-  context.notifier.publish(expired);
 }
 
 async function endWithout(

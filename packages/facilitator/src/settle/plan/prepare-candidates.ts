@@ -14,7 +14,7 @@ import type { CallFacts, SimulationCache } from "../../simulation/simulation-cac
 import { claimOf } from "../claim-of.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
-import { outcomeOf } from "../evidence/outcome-of.ts";
+import { isYoung, outcomeOf } from "../evidence/outcome-of.ts";
 import { gasOfCall } from "../relay/gas.ts";
 import type { Candidate } from "./choose-batch.ts";
 
@@ -145,10 +145,9 @@ async function explainRefusals(options: {
   for (const [queued, result] of refused) {
     const { id, fingerprint } = queued.payment;
     const outcome = outcomeOf(id, executions.get(queued), { reason: reasonFor(queued, result) });
-    const paidAt = outcome?.confirmed?.inclusion.blockNumber;
-    const isYoung =
-      paidAt !== undefined && Number(result.blockNumber) - paidAt < serveAfter(queued.payment);
-    if (outcome === undefined || isYoung) waiting.push({ queued, why });
+    const mustWait =
+      outcome === undefined || isYoung(outcome, result.blockNumber, serveAfter(queued.payment));
+    if (mustWait) waiting.push({ queued, why });
     else outcomes.push({ ...outcome, queuedUnder: [fingerprint] });
   }
 }

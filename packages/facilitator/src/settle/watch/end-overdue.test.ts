@@ -1,19 +1,33 @@
-import { httpPost, systemClock } from "@coinslot/chain";
-import { startDevnet } from "@coinslot/devnet";
+import { type HttpPost, httpPost, systemClock } from "@coinslot/chain";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type AuthorizationId, type Hex, toLowerHex } from "@coinslot/protocol";
 import { UpdateQueryNode } from "kysely";
-import { expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import { listPayments } from "../../ledger/queries/list-payments.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { silentLogger } from "../../logger.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { authorization, queue, takeLease, transaction } from "../../testing/ledger-payments.ts";
+import { startNodeProxy } from "../../testing/node-proxy.ts";
+import { signPayment } from "../../testing/payments.ts";
+import { idOf, submitAsStranger } from "../../testing/settling-actions.ts";
 import { createPool } from "../../testing/verifying-devnet.ts";
+import { createLateLogs } from "../evidence/late-logs.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { endOverdue } from "./end-overdue.ts";
 
 const { join } = ledgerForEachTest("sqlite");
+const states = ["queued", "submitted"] as const;
+type State = (typeof states)[number];
+
+let devnet: Devnet;
+beforeAll(async () => {
+  devnet = await startDevnet();
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
+});
+afterAll(() => devnet.stop());
 
 /** The ledger, and the number of updates in its transactions. */
 function countUpdates(ledger: LedgerContext) {
@@ -38,39 +52,193 @@ function countUpdates(ledger: LedgerContext) {
   return { counted, updates: () => updates };
 }
 
-it("ends any number of overdue payments with one update", async () => {
-  const devnet = await startDevnet();
-  onTestFinished(() => devnet.stop());
-  const pool = createPool(devnet, httpPost);
-  onTestFinished(() => pool.close());
-  const { network, token: asset } = devnet;
-  const ledger = await join("one");
-  const ids: string[] = [];
-  for (let count = 0; count < 5; count += 1) {
-    const id = authorization({ network, asset });
-    ids.push(await queue(ledger, { id, validBefore: 1_000n }));
-  }
-  const record = { ...transaction(0, ids), network };
+/** Moves queued payments into a transaction. */
+async function carry(ledger: LedgerContext, ids: readonly string[]): Promise<void> {
+  const record = { ...transaction(0, ids), network: devnet.network };
   expect(await storeTransaction(ledger, await takeLease(ledger), record)).toBe("stored");
+}
 
+/** A ledger, and the watch's look at payments past their time. */
+async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: number } = {}) {
+  const { network, token, chainId, rpcUrl, accounts } = devnet;
+  const pool = createPool({ chainId, rpcUrl: options.rpcUrl ?? rpcUrl }, options.post ?? httpPost);
+  onTestFinished(() => pool.close());
+  const ledger = await join("one");
   const { counted, updates } = countUpdates(ledger);
   const parts = { clock: systemClock, logger: silentLogger, emit: () => undefined };
-  const notifier = await createOutcomeNotifier({
-    ...parts,
-    ledger,
-    metrics: createMetrics(),
-    pollMs: 10_000,
-  });
+  const metrics = createMetrics();
+  const notifier = await createOutcomeNotifier({ ...parts, ledger, metrics, pollMs: 10_000 });
   onTestFinished(() => notifier.stop());
-  await devnet.mine(1);
-  await endOverdue({
-    context: { ledger: counted, notifier, logger: silentLogger, now: Date.now },
-    network: { network, rpc: pool, finalAfter: 0 },
-    watch: { finalBlock: undefined },
-    head: await devnet.client.getBlockNumber(),
+  let nowMs = 0;
+  const lateLogs = createLateLogs({ now: () => nowMs });
+  const { serveAfter = 0 } = options;
+  return {
+    ledger,
+    updates,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    /** Adds a payment whose authorization nobody executes. */
+    async add(state: State, validBefore: bigint, changes: Partial<AuthorizationId> = {}) {
+      const id = authorization({ network, asset: token, ...changes });
+      const paymentId = await queue(ledger, { id, validBefore });
+      if (state === "submitted") await carry(ledger, [paymentId]);
+      return paymentId;
+    },
+    /** Adds a payment past its time that another sender has executed. */
+    async addUsed(state: State): Promise<Hex> {
+      const payTo = accounts.seller.address;
+      const paid = await signPayment({ network, asset: token, signer: accounts.buyer, payTo });
+      const { signature } = paid;
+      const { value, validAfter } = paid.authorization;
+      const id = await queue(ledger, {
+        id: idOf(paid),
+        value,
+        validBefore: 1_000n,
+        balance: { amount: 1_000_000n, blockNumber: await devnet.client.getBlockNumber() },
+        order: { payTo: toLowerHex(payTo), validAfter, signature },
+      });
+      if (state === "submitted") await carry(ledger, [id]);
+      return submitAsStranger({ devnet }, paid);
+    },
+    async look() {
+      return endOverdue({
+        context: { ledger: counted, notifier, logger: silentLogger, now: Date.now },
+        network: { network, rpc: pool, finalAfter: 0, serveAfter: () => serveAfter, lateLogs },
+        watch: { finalBlock: undefined },
+        head: await devnet.client.getBlock(),
+      });
+    },
+    standing: async () => {
+      const { payments } = await listPayments(ledger, {});
+      return payments.map(({ state, reason }) => reason ?? state);
+    },
+  };
+}
+
+const expired = "invalid_exact_evm_payload_authorization_valid_before";
+const alreadyUsed = "invalid_exact_evm_nonce_already_used";
+
+/** A node that returns no logs, an error for them, or the true ones. */
+async function startNodeOf(logs: { are: "true" | "late" | "refused" }): Promise<string> {
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    if (method !== "eth_getLogs" || logs.are === "true") return ask();
+    return logs.are === "late"
+      ? { result: [] }
+      : { error: { code: -32005, message: "query returned too much" } };
+  });
+  onTestFinished(() => proxy.close());
+  return proxy.url;
+}
+
+it("ends any number of overdue payments of a state with one batch of calls and one update", async () => {
+  let batches = 0;
+  const post: HttpPost = (request) => {
+    if (request.body.includes("eth_call")) batches += 1;
+    return httpPost(request);
+  };
+  const { ledger, add, look, standing, updates } = await begin({ post });
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count += 1) ids.push(await add("queued", 1_000n));
+  await carry(ledger, ids);
+  for (let count = 0; count < 5; count += 1) await add("queued", 1_000n);
+  expect(await look()).toEqual({ queued: false, submitted: false });
+  expect(await standing()).toEqual(Array.from({ length: 10 }, () => expired));
+  expect(batches).toBe(2);
+  expect(updates()).toBe(2);
+});
+
+describe.each(states)("a %s payment past its time by the clock", (state) => {
+  it("waits for a block whose time says so", async () => {
+    const { add, look, standing } = await begin();
+    const { client } = devnet;
+    const { timestamp } = await client.getBlock();
+    await add(state, timestamp + 1n);
+    expect(await look()).toMatchObject({ [state]: true });
+    expect(await standing()).toEqual([state]);
+    await client.setNextBlockTimestamp({ timestamp: timestamp + 1n });
+    await devnet.mine();
+    expect(await look()).toEqual({ queued: false, submitted: false });
+    expect(await standing()).toEqual([expired]);
   });
 
-  const { payments } = await listPayments(ledger, {});
-  expect(payments.map(({ state }) => state)).toEqual(ids.map(() => "failed"));
-  expect(updates()).toBe(1);
+  it("is ended by no look that fails, however long nodes are away", async () => {
+    const post: HttpPost = async () => {
+      throw new Error("The connection was refused");
+    };
+    const { add, look, standing, pass } = await begin({ post });
+    await add(state, 1_000n);
+    for (let round = 0; round < 3; round += 1) {
+      await look().catch(() => undefined);
+      pass(20_000);
+    }
+    expect(await standing()).toEqual([state]);
+  });
+});
+
+describe.each(states)("a %s payment past its time that another sender has executed", (state) => {
+  it("is confirmed by its logs, however long a node refuses them", async () => {
+    const logs: Parameters<typeof startNodeOf>[0] = { are: "refused" };
+    const { addUsed, look, standing, pass } = await begin({ rpcUrl: await startNodeOf(logs) });
+    await addUsed(state);
+    for (let round = 0; round < 3; round += 1) {
+      expect(await look()).toMatchObject({ [state]: true });
+      pass(20_000);
+    }
+    expect(await standing()).toEqual([state]);
+    logs.are = "true";
+    expect(await look()).toEqual({ queued: false, submitted: false });
+    expect(await standing()).toEqual(["confirmed"]);
+  });
+
+  it("waits ten seconds for late logs, and fails then", async () => {
+    const rpcUrl = await startNodeOf({ are: "late" });
+    const { addUsed, look, standing, pass } = await begin({ rpcUrl });
+    await addUsed(state);
+    expect(await look()).toMatchObject({ [state]: true });
+    pass(9_999);
+    expect(await look()).toMatchObject({ [state]: true });
+    expect(await standing()).toEqual([state]);
+    pass(1);
+    expect(await look()).toEqual({ queued: false, submitted: false });
+    expect(await standing()).toEqual([alreadyUsed]);
+  });
+
+  it("is confirmed once enough blocks stand on its own", async () => {
+    const { addUsed, look, standing } = await begin({ serveAfter: 2 });
+    await addUsed(state);
+    expect(await look()).toMatchObject({ [state]: true });
+    await devnet.mine(1);
+    expect(await look()).toMatchObject({ [state]: true });
+    expect(await standing()).toEqual([state]);
+    await devnet.mine(1);
+    await look();
+    expect(await standing()).toEqual(["confirmed"]);
+  });
+});
+
+it("a queued payment past its time whose token does not answer is held for ten seconds, and not longer", async () => {
+  const asset = "0x00000000000000000000000000000000000a55e7";
+  // Returns 32 bytes of 0xff.
+  await devnet.client.setCode({ address: asset, bytecode: "0x5f195f5260205ff3" });
+  const { add, look, standing, pass } = await begin();
+  await add("queued", 1_000n, { asset });
+  await add("queued", 1_000n);
+  expect(await look()).toMatchObject({ queued: true });
+  expect((await standing()).sort()).toEqual([expired, "queued"]);
+  pass(10_000);
+  await look();
+  expect(await standing()).toEqual([expired, expired]);
+});
+
+it("a queued payment that a planner moves into a transaction during the look is left to it", async () => {
+  let ids: string[] = [];
+  const post: HttpPost = async (request) => {
+    if (request.body.includes("eth_call")) await carry(ledger, ids);
+    return httpPost(request);
+  };
+  const { ledger, add, look, standing } = await begin({ post });
+  ids = [await add("queued", 1_000n)];
+  await look();
+  expect(await standing()).toEqual(["submitted"]);
 });

@@ -1,71 +1,99 @@
+import type { BlockHeader } from "@coinslot/chain";
 import type { SettleErrorReason } from "@coinslot/protocol";
-import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
-import { readCommonTime } from "../../ledger/queries/common-time.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
-import { countQueued } from "../../ledger/queries/find-queued.ts";
 import { findOverdue } from "../../ledger/queries/find-watched.ts";
 import { schemeOf } from "../../schemes/registry.ts";
+import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
-import { findExecutions } from "../evidence/find-executions.ts";
-import { outcomeOf } from "../evidence/outcome-of.ts";
-
+import { tryToFindExecutions } from "../evidence/find-executions.ts";
+import { isYoung, outcomeOf } from "../evidence/outcome-of.ts";
 import { type FinalBlockReader, readFinalBlock } from "./final-block.ts";
 
-type OverdueNetwork = Pick<SettlementNetwork, "network" | "rpc" | "finalAfter">;
+type OverdueContext = Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;
+type OverdueNetwork = Pick<
+  SettlementNetwork,
+  "network" | "rpc" | "finalAfter" | "serveAfter" | "lateLogs"
+>;
+type Head = Pick<BlockHeader, "number" | "timestamp">;
 
-/** Payments read in one round. */
+/** Whether payments past their time are still to be decided, by their states. */
+export interface Undecided {
+  queued: boolean;
+  submitted: boolean;
+}
+
+/** Payments of a state that are read in one round. */
 const maxAtOnce = 500;
 
 /**
- * Ends payments that no transaction of ours will.
+ * Ends payments that no transaction of ours will. No clock of ours ends one: a block's time does,
+ * and the state of the authorization. The ledger's README has the states ("Past its time").
  *
- * `queued` past its time → `failed`. `submitted` → `failed` once a final block's time is past
- * `validBefore` and the authorization is unused. No block can ever execute it then. A payment that
- * another sender has executed is confirmed. Without this, a transaction that is never mined would
- * hold its payers' promises for ever.
+ * - `queued`: a head whose time is past `validBefore` decides. Buyers wait for it, and a failed
+ *   payment is watched until a final block has the last word.
+ * - `submitted`: a final block of that kind decides. Without it, a transaction that is never mined
+ *   would hold its payers' promises for ever.
  *
- * @returns whether there are payments past their time that are still to be decided.
- * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
+ * The clock says only that there may be such payments, so that the next head is read soon. One look
+ * reads the state of all of them in one batch, and the logs of those that are used.
+ *
+ * The racer is a planner whose clock is behind: it may store a transaction for a queued one
+ * meanwhile. The outcome of a queued one therefore holds for `queued` alone.
+ *
+ * @throws RpcError when the chain is unreachable.
  */
 export async function endOverdue(options: {
-  context: Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;
+  context: OverdueContext;
   network: OverdueNetwork;
   watch: FinalBlockReader;
-  head: bigint;
-}): Promise<boolean> {
-  const { context, network, head } = options;
-  const { ledger, notifier, logger, now } = context;
+  head: Head;
+}): Promise<Undecided> {
+  const { context, network, watch, head } = options;
   const { rpc, finalAfter } = network;
-  const before = BigInt(Math.floor(now() / 1000));
-  if ((await countQueued(ledger, { network: network.network, upTo: 1 })) > 0) {
-    const over = BigInt(Math.floor((await readCommonTime(ledger)) / 1000));
-    notifier.publish(await expirePayments(ledger, { network: network.network, before: over }));
-  }
-  const overdue = await findOverdue(ledger, { network: network.network, before, limit: maxAtOnce });
-  if (overdue.length === 0) return false;
-  const final = await readFinalBlock(options.watch, rpc, head - BigInt(finalAfter));
-  if (final === undefined) return true;
-  const over = overdue.filter(({ payment }) => payment.validBefore <= final.timestamp);
-  if (over.length === 0) return true;
+  const clock = BigInt(Math.floor(context.now() / 1000));
+  const before = clock > head.timestamp ? clock : head.timestamp;
+  const find = (state: keyof Undecided) =>
+    findOverdue(context.ledger, { network: network.network, state, before, limit: maxAtOnce });
+  const [queued, submitted] = [await find("queued"), await find("submitted")];
+  const leftQueued = await endThose({ ...options, state: "queued", overdue: queued, over: head });
+  if (submitted.length === 0) return { queued: leftQueued, submitted: false };
+  const over = await readFinalBlock(watch, rpc, head.number - BigInt(finalAfter));
+  const state = "submitted";
+  const leftSubmitted = await endThose({ ...options, state, overdue: submitted, over });
+  return { queued: leftQueued, submitted: leftSubmitted };
+}
 
-  const { unused, used } = await readStates(network, over, head);
-  const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
-  outcomes.push({ failed: expirationsOf(unused) });
-  const ended = await recordOutcomes(ledger, outcomes);
-  notifier.publish(ended);
+/** Ends those that a block is past. Returns whether some are left. */
+async function endThose(options: {
+  context: OverdueContext;
+  network: OverdueNetwork;
+  head: Head;
+  state: keyof Undecided;
+  overdue: readonly OrderedPayment[];
+  over: { timestamp: bigint } | undefined;
+}): Promise<boolean> {
+  const { context, network, head, state, overdue, over } = options;
+  const due = overdue.filter(({ payment }) => over && payment.validBefore <= over.timestamp);
+  if (due.length === 0) return overdue.length > 0;
+  const { unused, used, unanswered } = await readStates(network, due, head);
+  const outcomes = await explainUsed({ context, network, head, state, used, unanswered });
+  if (unused.length > 0) outcomes.push(expiryOf(unused, state));
+  if (outcomes.length === 0) return true;
+  const ended = await recordOutcomes(context.ledger, outcomes);
+  context.notifier.publish(ended);
   if (ended.length > 0) {
-    logger.warn(
-      { network: network.network, payments: ended.length },
-      "payments whose transaction was not mined have expired on the chain; they are ended",
+    context.logger.warn(
+      { network: network.network, payments: ended.length, state },
+      "payments that no transaction of ours has executed in time are ended",
     );
   }
   return ended.length < overdue.length;
 }
 
 /** One outcome for all payments that expire for the same reason: one statement records it. */
-function expirationsOf(unused: readonly OrderedPayment[]) {
+function expiryOf(unused: readonly OrderedPayment[], state: keyof Undecided): PaymentOutcomes {
   const idsByReason = new Map<SettleErrorReason, string[]>();
   for (const { payment } of unused) {
     const reason = schemeOf(payment).reasons.expired;
@@ -73,42 +101,87 @@ function expirationsOf(unused: readonly OrderedPayment[]) {
     if (ids) ids.push(payment.id);
     else idsByReason.set(reason, [payment.id]);
   }
-  return [...idsByReason].map(([reason, ids]) => ({ ids, reason }));
+  const failed = [...idsByReason].map(([reason, ids]) => ({ ids, reason }));
+  return { failed, ...guardOf(unused, state) };
+}
+
+/** A decision on the queue does not hold for a transaction, or for what was signed anew. */
+function guardOf(
+  payments: readonly OrderedPayment[],
+  state: keyof Undecided,
+): Pick<PaymentOutcomes, "queuedUnder"> {
+  if (state === "submitted") return {};
+  return { queuedUnder: payments.map(({ payment }) => payment.fingerprint) };
+}
+
+interface States {
+  unused: OrderedPayment[];
+  used: OrderedPayment[];
+  /** The token has returned nothing, or malformed data. */
+  unanswered: OrderedPayment[];
 }
 
 async function readStates(
   { rpc }: OverdueNetwork,
-  payments: readonly OrderedPayment[],
-  head: bigint,
-): Promise<{ unused: OrderedPayment[]; used: OrderedPayment[] }> {
-  const states = await readAuthorizationStates({
-    rpc,
-    payments: payments.map(({ payment }) => payment),
-    blockNumber: head,
-  });
-  const unused: OrderedPayment[] = [];
-  const used: OrderedPayment[] = [];
-  for (const [index, payment] of payments.entries()) {
-    const isUsed = states[index];
-    // A token that does not answer is asked again at the next round.
-    if (isUsed !== undefined) (isUsed ? used : unused).push(payment);
+  due: readonly OrderedPayment[],
+  head: Head,
+): Promise<States> {
+  const payments = due.map(({ payment }) => payment);
+  const answers = await readAuthorizationStates({ rpc, payments, blockNumber: head.number });
+  const states: States = { unused: [], used: [], unanswered: [] };
+  for (const [index, payment] of due.entries()) {
+    const isUsed = answers[index];
+    if (isUsed === undefined) states.unanswered.push(payment);
+    else if (isUsed) states.used.push(payment);
+    else states.unused.push(payment);
   }
-  return { unused, used };
+  return states;
 }
 
+/**
+ * Outcomes by the logs. A payment whose logs cannot be read, or may be late, waits; so does one in a
+ * block that is not deep enough.
+ *
+ * A submitted one without an answer waits for it, and one whose search has no beginning waits for a
+ * receipt. A queued one has no transaction that would end it otherwise. So its token must answer
+ * within the time of late logs, and a use without an event fails it.
+ */
 async function explainUsed(
-  { rpc, finalAfter }: OverdueNetwork,
-  used: readonly OrderedPayment[],
-  head: bigint,
+  options: Omit<States, "unused"> & {
+    context: OverdueContext;
+    network: OverdueNetwork;
+    head: Head;
+    state: keyof Undecided;
+  },
 ): Promise<PaymentOutcomes[]> {
-  const payments = used.filter(({ payment }) => payment.unusedAtBlock !== undefined);
-  if (payments.length === 0) return [];
-  const executions = await findExecutions({ rpc, payments, toBlock: head, finalAfter });
+  const { context, network, head, state, used, unanswered } = options;
+  const { rpc, finalAfter, serveAfter, lateLogs } = network;
+  const isSearchable = ({ payment }: OrderedPayment) => payment.unusedAtBlock !== undefined;
+  const unexplained = state === "queued" ? [...used, ...unanswered] : used.filter(isSearchable);
+  const search = { rpc, toBlock: head.number, finalAfter, lateLogs };
+  const payments = unexplained.filter(isSearchable);
+  const executions =
+    payments.length === 0
+      ? new Map<OrderedPayment, Execution>()
+      : await tryToFindExecutions({ ...search, payments });
+  if (executions === undefined) {
+    context.logger.warn(
+      { network: network.network, payments: payments.length },
+      "the logs of payments past their time cannot be read; they wait",
+    );
+    return [];
+  }
+  const silent = new Set(unanswered);
   const outcomes: PaymentOutcomes[] = [];
-  for (const [{ payment }, execution] of executions) {
-    const reason = schemeOf(payment).reasons.alreadyUsed;
-    const outcome = outcomeOf(payment.id, execution, { reason });
-    if (outcome) outcomes.push(outcome);
+  for (const each of unexplained) {
+    const { payment } = each;
+    const execution = executions.get(each);
+    const isUnknown = execution === undefined && silent.has(each);
+    if (isUnknown && lateLogs.mayCome(payment.id)) continue;
+    const { alreadyUsed, expired } = schemeOf(payment).reasons;
+    const outcome = outcomeOf(payment.id, execution, { reason: isUnknown ? expired : alreadyUsed });
+    if (outcome === undefined || isYoung(outcome, head.number, serveAfter(payment))) continue;
+    outcomes.push({ ...outcome, ...guardOf([each], state) });
   }
   return outcomes;
 }

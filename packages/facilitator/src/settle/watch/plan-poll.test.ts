@@ -8,6 +8,7 @@ const facts: PollFacts = {
   head: 100n,
   blocks: [],
   hasOverdue: false,
+  overdueSince: undefined,
   failedAt: undefined,
   blockTimeMs: 1_000,
   finalAfter: 10,
@@ -52,6 +53,13 @@ describe("the next look at the chain", () => {
 
   it("is due after ten seconds where a submitted payment waits for its end", () => {
     expect(planPoll({ ...facts, hasOverdue: true })).toBe(1_010_000);
+  });
+
+  it("follows after a block where a queued payment is past its time, and later where blocks do not end it", () => {
+    const now = facts.lookedAt;
+    expect(planPoll({ ...facts, now, overdueSince: now })).toBe(now + 1_000);
+    expect(planPoll({ ...facts, now, overdueSince: now - 5_000 })).toBe(now + 5_000);
+    expect(planPoll({ ...facts, now, overdueSince: now - 30_000 })).toBe(now + 10_000);
   });
 
   it("comes less and less often for a failed payment that may never expire", () => {

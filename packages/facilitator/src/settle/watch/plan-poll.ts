@@ -10,6 +10,8 @@ export interface PollFacts {
   blocks: readonly (KnownBlock & { seenAt: number })[];
   /** A submitted payment is past its validity: its end waits for a final block. */
   hasOverdue: boolean;
+  /** Time since when a queued payment is past its validity: its buyer waits for the next head. */
+  overdueSince: number | undefined;
   /** Time of the last look-up that found a failed payment which a sender may still execute. */
   failedAt: number | undefined;
   /** Or the shortest interval between two polls, if that is longer. */
@@ -28,13 +30,16 @@ export interface PollFacts {
  *   is sent again long before it expires.
  * - Many such blocks: as many polls as blocks, up to each block.
  * - A failed payment that a sender may still execute: as for a block. It may never expire.
+ * - A queued payment past its validity: after each block. Where blocks do not end it, less and less
+ *   often, up to `settlingMs`.
  */
 export function planPoll(facts: PollFacts): number {
   const { now, lookedAt, head, blocks, blockTimeMs, finalAfter, settlingMs, idleMs } = facts;
-  const { hasOverdue, failedAt } = facts;
+  const { hasOverdue, overdueSince, failedAt } = facts;
   const lessAndLess = (since: number) => Math.min(Math.max(settlingMs, now - since), idleMs);
   const times = [lookedAt + idleMs];
   if (hasOverdue) times.push(lookedAt + settlingMs);
+  if (overdueSince !== undefined) times.push(lookedAt + Math.min(now - overdueSince, settlingMs));
   if (failedAt !== undefined) times.push(lookedAt + lessAndLess(failedAt));
   const finalMs = finalAfter * blockTimeMs;
   if (blocks.length > 1) times.push(lookedAt + Math.max(blockTimeMs, finalMs / blocks.length));

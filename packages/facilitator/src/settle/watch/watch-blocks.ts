@@ -38,6 +38,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     searchedTo: new Map(),
     resumeAfter: "",
     failedAt: undefined,
+    overdueSince: undefined,
     left: [],
     canonical: new Set(),
     seenAt: new Map(),
@@ -137,11 +138,13 @@ async function followChain(watch: WatchContext): Promise<void> {
   const { context, network } = watch;
   const { clock, ledger, times } = context;
   // Finality is irreversible: a head that another process has sent is no evidence of depth.
-  const { number: head } = await network.watcher.read(2 * times.idleMs);
+  const header = await network.watcher.read(2 * times.idleMs);
+  const head = header.number;
   await takeBackBlocks(watch, watch.left.splice(0));
   const known = await findBlocks(ledger, network.network);
   await followBlocks(watch, known, head);
-  const hasOverdue = await endOverdue({ context, network, watch, head });
+  const undecided = await endOverdue({ context, network, watch, head: header });
+  watch.overdueSince = undecided.queued ? (watch.overdueSince ?? clock.now()) : undefined;
   await watchFailed(watch, head);
   const now = clock.now();
   watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
@@ -151,7 +154,8 @@ async function followChain(watch: WatchContext): Promise<void> {
     lookedAt: watch.lookedAt,
     head,
     blocks: open.map((block) => ({ ...block, seenAt: watch.seenAt.get(block.hash) ?? now })),
-    hasOverdue,
+    hasOverdue: undecided.submitted,
+    overdueSince: watch.overdueSince,
     failedAt: watch.failedAt,
     blockTimeMs: Math.max(network.blocks.blockTimeMs(), network.pollMs),
     finalAfter: network.finalAfter,

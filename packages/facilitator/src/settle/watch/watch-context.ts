@@ -23,6 +23,8 @@ export interface WatchContext extends BlockWatchOptions {
   resumeAfter: string;
   /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
+  /** Time since when queued payments past their validity have been waiting for their end. */
+  overdueSince: number | undefined;
   /** Blocks that have left the chain since the last round. */
   left: KnownBlock[];
   /** Blocks known to be canonical. A block that came and went between two polls is not. */

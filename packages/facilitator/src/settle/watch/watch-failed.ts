@@ -1,4 +1,4 @@
-import { closePayments } from "../../ledger/maintenance/expire-payments.ts";
+import { closePayments } from "../../ledger/maintenance/close-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
