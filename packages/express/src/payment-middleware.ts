@@ -213,7 +213,7 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
 
   const admitted = await admitPayment(order, checked, refusalIfNew);
   if (admitted === undefined) return;
-  const { admission, seal, fingerprint } = admitted;
+  const { admission, fingerprint } = admitted;
   switch (admission.state) {
     case "refused":
       return refuse(admission.reason);
@@ -228,7 +228,7 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
     case "payer_limited":
       return answerRefusal(response, refusals.payerLimited(admission.retryAfterSeconds));
     case "delivered": {
-      const kept = openKeptAnswer(admission.answer, seal);
+      const kept = openKeptAnswer(admission.answer, admitted.seal);
       if (kept === undefined) return refuse("invalid_exact_evm_nonce_already_used");
       const deliver = () => handOverKept(order, kept, admission.settlement);
       if (await visit.replays.send(payment.id, deliver)) return;
@@ -238,8 +238,10 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
     case "resumed": {
       const progress = { hasRun: false };
       const { reservation } = admission;
-      const isResumed = admission.state === "resumed";
-      const sale: Sale = { reservation, isResumed, seal, fingerprint, progress, ...order };
+      // Anyone resumes a payment without a key: an answer kept under theirs is lost to the buyer.
+      const isOwnKey = admission.state === "reserved" || admission.isKeyed;
+      const seal = isOwnKey ? admitted.seal : undefined;
+      const sale: Sale = { reservation, seal, fingerprint, progress, ...order };
       if (isGone(response)) return releaseSale(sale, "unused");
       sales.set(request, { route, path: fullPath(request) });
       try {

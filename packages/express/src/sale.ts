@@ -54,9 +54,7 @@ export interface MatchedPayment extends Visit, Purchase {
 /** A matched payment that may run its handler. */
 export interface Sale extends MatchedPayment {
   reservation: Reservation;
-  /** The payment was under way before this request. */
-  isResumed: boolean;
-  /** Under the buyer's idempotency key, if there is one. */
+  /** Under the key that the payment was reserved with, if there is one. */
   seal: AnswerSeal | undefined;
   fingerprint: string;
   /** Progress under the reservation: one record, shared by all copies of the sale. */

@@ -31,6 +31,7 @@ it("the answer memory returns an answer to its own request alone, until it expir
   memory.keep(owner, answer, 0);
   expect(memory.find(owner, 59_999)).toBe(answer);
   expect(memory.find({ ...owner, fingerprint: "GET /b" }, 0)).toBeUndefined();
+  expect(memory.find({ ...owner, keyHash: "key" }, 0)).toBeUndefined();
   const keyed = { ...ownerOf("a1"), keyHash: "key" };
   memory.keep(keyed, answer, 0);
   expect(memory.find({ ...keyed, keyHash: "other" }, 0)).toBeUndefined();

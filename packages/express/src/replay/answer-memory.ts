@@ -1,7 +1,7 @@
 import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
 import type { HeldAnswer } from "../response/held-answer.ts";
 
-/** The owner of an answer: the payment, its request, and the buyer's key, if it sent one. */
+/** The owner of an answer: the payment, its request, and the key that it was reserved with. */
 export interface AnswerOwner {
   id: AuthorizationId;
   fingerprint: string;
@@ -87,10 +87,8 @@ export function createAnswerMemory(
     find({ id, fingerprint, keyHash }, now) {
       dropExpired(now);
       const found = kept.get(authorizationKey(id));
-      if (found?.fingerprint !== fingerprint) return undefined;
-      // A payment without a key is resumed by any.
-      const isOwner = found.keyHash === undefined || found.keyHash === keyHash;
-      return isOwner ? found.answer : undefined;
+      const isSame = found?.fingerprint === fingerprint && found.keyHash === keyHash;
+      return isSame ? found.answer : undefined;
     },
     drop,
   };

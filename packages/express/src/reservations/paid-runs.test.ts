@@ -145,6 +145,22 @@ describe("a settled payment whose buyer always leaves early", () => {
     await supertest(url).get("?other").set(withKey).expect(409);
     await supertest(url).get("").set(withKey).expect(200, "run 1");
   });
+
+  it("without a key finds its answer under any, also after a stranger has asked with one", async () => {
+    const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`));
+    const url = `${shop.url}/answer`;
+    const { headers } = await createBuyer().payFor(url);
+    const keyed = (key: string) => ({ ...headers, [headerName.idempotencyKey]: key });
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    await supertest(url).get("").set(headers).expect(503);
+    await supertest(url).get("").set(keyed("a-key-of-a-stranger")).expect(503);
+    shop.facilitator.onSettle = undefined;
+    await supertest(url).get("").set(keyed("a-new-key-of-the-buyer")).expect(200, "run 1");
+    await supertest(url).get("").set(headers).expect(402);
+  });
 });
 
 it("an unpaid payment runs its handler twice: then another payment is required", async () => {

@@ -131,13 +131,28 @@ describe("the reservation store in memory", () => {
     expect(await statesOf(store, id)).toEqual(["in_use", "in_use"]);
     expect(await statesOf(store, id, "key")).toEqual(["resumable", "key_conflict"]);
     const resumed = await store.reserve(request(id, "key"));
-    expect(resumed).toMatchObject({ state: "resumed", answer });
+    expect(resumed).toMatchObject({ state: "resumed", isKeyed: true, answer });
     if (resumed.state !== "resumed") throw new Error(resumed.state);
     await store.endSettlement(resumed.reservation, success);
     await store.deliver(resumed.reservation);
     expect(await store.lookUp(request(id, "key"))).toMatchObject({ state: "delivered", answer });
     expect(await store.lookUp(request(id))).toEqual({ state: "delivered", settlement: success });
     expect(await store.lookUp(request(identity(), "key"))).toEqual({ state: "key_conflict" });
+  });
+
+  it("resumes a payment that began without a key under any, which gains no right by it", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    const reservation = await reserve(store, id);
+    await store.beginSettlement(reservation);
+    await store.release(reservation, "outcome_unknown");
+    expect(await statesOf(store, id, "key")).toEqual(["resumable", "in_use"]);
+    const resumed = await store.reserve(request(id, "key"));
+    expect(resumed).toMatchObject({ state: "resumed", isKeyed: false });
+    if (resumed.state !== "resumed") throw new Error(resumed.state);
+    await store.release(resumed.reservation, "outcome_unknown");
+    expect(await store.reserve(request(id))).toMatchObject({ state: "resumed", isKeyed: false });
+    expect(await statesOf(store, identity(), "key")).toEqual(["free", "free"]);
   });
 
   it("ends a reservation for its token only", async () => {

@@ -97,8 +97,9 @@ function reserve(
   if (found.state === "resumable") {
     const entry = entries.get(key);
     if (entry !== undefined) entry.token = token;
+    const isKeyed = entry?.keyHash !== undefined;
     const mayRun = (entry?.runs ?? 0) < maxHandlerRuns;
-    return { state: "resumed", reservation, answer: entry?.answer, mayRun };
+    return { state: "resumed", reservation, isKeyed, answer: entry?.answer, mayRun };
   }
   if (found.state !== "free") return found;
   const runs = entries.get(key)?.runs ?? 0;

@@ -79,8 +79,9 @@ export function availabilityFor(
     return { state: "delivered", settlement, ...(isSameKey ? { answer } : {}) };
   }
   if (entry.token !== undefined || !isSameRequest) return { state: "in_use" };
-  // A payload is public once it was broadcast: a request that began with a key must bring it again.
-  return entry.keyHash === request.keyHash ? { state: "resumable" } : { state: "in_use" };
+  // A payload is public once it was broadcast: a payment that began with a key needs it again.
+  const mayResume = entry.keyHash === undefined || isSameKey;
+  return { state: mayResume ? "resumable" : "in_use" };
 }
 
 /** The entry of a reservation; `undefined` once its token is not the current one. */

@@ -83,3 +83,12 @@ it("a payment without a key has one answer, whatever key comes with the request 
   // Another process has taken it up, as far as this one can see.
   expect(await ask({ "Idempotency-Key": "a-key-that-came-later" })).toEqual(pending);
 });
+
+it("a payment without a key keeps its answer for its buyer when a stranger resumes it with a key", async () => {
+  const fault = new Error("The ledger cannot be read");
+  const { ask, runs } = await openShop([fault, fault]);
+  expect(await ask()).toEqual(pending);
+  expect(await ask({ "Idempotency-Key": "a-key-of-a-stranger" })).toEqual(pending);
+  expect(await ask()).toEqual({ status: 200, body: "sold" });
+  expect(runs()).toBe(1);
+});

@@ -84,12 +84,9 @@ export async function handOverKept(
   else await deliverSale(order);
 }
 
-/**
- * Without a buyer's key there is one delivery: a payload is public once it is broadcast. The
- * key of a request that resumes a payment proves nothing: a payment without a key is resumed by any.
- */
-function isDeliveredOnce({ seal, isResumed, facilitator }: Sale): boolean {
-  return (seal === undefined || isResumed) && facilitator.isHeld !== undefined;
+/** Without a buyer's key there is one delivery: a payload is public once it is broadcast. */
+function isDeliveredOnce({ seal, facilitator }: Sale): boolean {
+  return seal === undefined && facilitator.isHeld !== undefined;
 }
 
 /** Fails closed: another process may deliver the answer. */

@@ -25,6 +25,7 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
       return {
         state: "resumed",
         reservation: { id, token: result.token },
+        isKeyed: result.payment.keyHash !== undefined,
         answer: result.answer,
         mayRun: result.mayRun,
       };

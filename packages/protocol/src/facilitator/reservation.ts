@@ -81,6 +81,11 @@ export type Reserved =
   | {
       state: "resumed";
       reservation: Reservation;
+      /**
+       * True if the payment was reserved with a key, which this request has brought again. Without
+       * one, a request with any key resumes it: that key opens nothing, and closes nothing.
+       */
+      isKeyed: boolean;
       answer?: SealedAnswer | undefined;
       /** False once the handler has run for it as often as allowed: see `maxHandlerRuns`. */
       mayRun: boolean;
