@@ -36,6 +36,7 @@ export type {
   RouteKey,
   RoutePayment,
   RouteVerb,
+  SingleRoutePayment,
   TokenPrice,
   UpfrontRoutePayment,
 } from "./routes/payment-routes.ts";

@@ -17,9 +17,8 @@ import { handOverKept } from "./response/hand-over.ts";
 import { isGone } from "./response/when-gone.ts";
 import { installedRouter, isApplication, routerOfItsExpress } from "./routes/application-router.ts";
 import { createRouteMatcher } from "./routes/match-route.ts";
-import type { PaymentRoutes, RoutePayment } from "./routes/payment-routes.ts";
-import { readRoutePayment } from "./routes/read-route-payment.ts";
-import { type Route, readRoutes } from "./routes/read-routes.ts";
+import type { PaymentRoutes, SingleRoutePayment } from "./routes/payment-routes.ts";
+import { type Route, readRoutes, readSingleRoute } from "./routes/read-routes.ts";
 import { warnUnsoldMethods } from "./routes/warn-unsold-methods.ts";
 import type { MatchedPayment, Sale, Visit } from "./sale.ts";
 import { resumeSale, sellOnAnswer, sellUpfront } from "./sell.ts";
@@ -89,13 +88,12 @@ export function paymentMiddleware(
 }
 
 paymentMiddleware.route = (
-  payment: RoutePayment,
+  payment: SingleRoutePayment,
   facilitator?: Facilitator,
   options: PaymentMiddlewareOptions = {},
 ): PaymentMiddleware => {
   const problems: string[] = [];
-  const terms = readRoutePayment(payment, (problem) => problems.push(`The route: ${problem}`));
-  const routes = terms ? [{ key: "the route", verb: "*", path: "*", ...terms }] : [];
+  const routes = readSingleRoute(payment, (problem) => problems.push(problem));
   const gate = createGate({ routes, facilitator, options, problems });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     for (const route of routes) enter(gate, { route, request, response, next });

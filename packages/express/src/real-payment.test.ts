@@ -355,3 +355,24 @@ it("a payment without a key finds its answer under a new one: its handler runs o
   expect(shop.runs()).toBe(1);
   await supertest(shop.url).get("/paid").set(headers).expect(402);
 });
+
+it("a route beside its handler is stopped by its name, and the others go on", async () => {
+  const facilitator = ownFacilitator();
+  const { accepts } = routesFor(freshAddress())["GET /paid"] ?? {};
+  if (accepts === undefined) throw new Error("No route");
+  const app = express();
+  for (const path of ["/report", "/quote"]) {
+    const gate = paymentMiddleware.route({ name: `GET ${path}`, accepts }, facilitator);
+    app.get(path, gate, (_request, response) => void response.send("sold"));
+    await gate.ready();
+  }
+  const { url, close } = await listen(app);
+  opened.push(close);
+  await facilitator.stops.set({ kind: "route", name: "GET /report" }, { reason: "no paper" });
+  const buyer = await fundedBuyer();
+  const report = await buyer.payFor(`${url}/report`);
+  const refused = await supertest(url).get("/report").set(report.headers).expect(503);
+  expect(refused.body).toMatchObject({ error: "payments_stopped", charged: false });
+  const quote = await buyer.payFor(`${url}/quote`);
+  await supertest(url).get("/quote").set(quote.headers).expect(200, "sold");
+});

@@ -154,6 +154,17 @@ describe("the route configuration", () => {
       paymentMiddleware.route({ accepts: [option({ price: "$0" })] }, createPaperFacilitator()),
     ).toThrow(/price "\$0" is zero/);
   });
+
+  it("takes a name for a route beside its handler alone, and none that a switch cannot have", () => {
+    const facilitator = createPaperFacilitator();
+    const named = (name: string) => () =>
+      paymentMiddleware.route({ name, accepts: option() }, facilitator);
+    expect(named("GET /report")).not.toThrow();
+    for (const name of ["", "a\nb", "a".repeat(501)]) expect(named(name)).toThrow(/name must be/);
+    expect(problemsOf({ "GET /a": { name: "GET /report", accepts: option() } })).toEqual([
+      '"GET /a": has an unknown member: name',
+    ]);
+  });
 });
 
 describe("the environment configuration", () => {

@@ -92,6 +92,15 @@ export interface UpfrontRoutePayment extends RoutePaymentBase {
 /** Payment settings of a route. */
 export type RoutePayment = AuthorizationRoutePayment | UpfrontRoutePayment;
 
+/** Payment settings of a route beside its handler. */
+export type SingleRoutePayment = RoutePayment & {
+  /**
+   * Name of the route for the seller's records and for `coinslot stop --route`, such as
+   * `GET /report`. Routes of one name are stopped together. Default `the route`.
+   */
+  name?: string | undefined;
+};
+
 /** A method of HTTP that a route key may name. */
 export type RouteVerb =
   | "DELETE"

@@ -1,9 +1,11 @@
+import { isRecord } from "../is-record.ts";
 import { createKeyCovers } from "./key-cover.ts";
 import { type RouteTerms, readRoutePayment } from "./read-route-payment.ts";
 import { readRouteKey } from "./route-key.ts";
 
 /** A parsed paid route. */
 export interface Route extends RouteTerms {
+  /** As the seller wrote it, or the name of a route beside its handler. */
   key: string;
   /** Upper case, or `*` for all. */
   verb: string;
@@ -47,4 +49,18 @@ export function readRoutes(
     if (!read.ok || terms === undefined) return [];
     return [{ key, ...read.parts, ...terms }];
   });
+}
+
+/** A stop switch, and the ledger's dictionary, take no longer one. */
+const nameForm = /^\P{Cc}{1,500}$/u;
+
+/** Reads a route beside its handler, which sells every request that reaches it. */
+export function readSingleRoute(config: unknown, tell: (problem: string) => void): Route[] {
+  const { name = "the route", ...payment } = isRecord(config) ? config : {};
+  const isNamed = typeof name === "string" && nameForm.test(name);
+  if (!isNamed) tell("The route: name must be 1 to 500 characters, without control characters");
+  const terms = readRoutePayment(isRecord(config) ? payment : config, (problem) =>
+    tell(`The route: ${problem}`),
+  );
+  return isNamed && terms ? [{ key: name, verb: "*", path: "*", ...terms }] : [];
 }
