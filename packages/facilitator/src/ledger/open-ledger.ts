@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   createLeases,
   createWriter,
   type Database,
   type DatabaseFileLock,
+  isDatabaseError,
   lockDatabaseFile,
   migrate,
   openDatabase,
@@ -22,7 +24,12 @@ export interface OpenLedgerOptions {
    */
   readOnly?: boolean | undefined;
   onBackgroundError?: ((error: unknown) => void) | undefined;
+  /** Waits between two attempts to take the file. Default a timer. */
+  pause?: ((ms: number) => Promise<void>) | undefined;
 }
+
+const lockPauseMs = 50;
+const maxLockPauses = 20;
 
 /** The database of a ledger, brought to the newest schema. */
 export interface LedgerDatabase {
@@ -37,8 +44,8 @@ export interface LedgerDatabase {
  * file, to another process. Two processes would settle the same payments.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
-  const { url, processId, readOnly = false, onBackgroundError } = options;
-  const lock = readOnly ? undefined : await lockDatabaseFile(url);
+  const { url, processId, readOnly = false, onBackgroundError, pause = sleep } = options;
+  const lock = readOnly ? undefined : await takeFile(url, pause);
   let database: Database<LedgerSchema> | undefined;
   try {
     database = await openDatabase<LedgerSchema>({
@@ -57,6 +64,21 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   } catch (error) {
     await closeBoth(database, lock);
     throw error;
+  }
+}
+
+/** Takes a SQLite file. A command of the operator may hold it for a moment; a seller stays. */
+async function takeFile(
+  url: string,
+  pause: (ms: number) => Promise<void>,
+): Promise<DatabaseFileLock | undefined> {
+  for (let pauses = 0; ; pauses += 1) {
+    try {
+      return await lockDatabaseFile(url);
+    } catch (error) {
+      if (!isDatabaseError(error, "file-locked") || pauses >= maxLockPauses) throw error;
+    }
+    await pause(lockPauseMs);
   }
 }
 
