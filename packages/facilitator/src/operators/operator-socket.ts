@@ -17,7 +17,7 @@ export function operatorSocketOf(url: string): string | undefined {
 }
 
 /** Bytes of a socket's path, without the final zero, on the systems that take the fewest. */
-const maxPathBytes = 103;
+export const maxPathBytes = 103;
 
 /**
  * A form of the address that the system takes: a long path is shorter from the current folder.

@@ -1,13 +1,15 @@
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { silentLogger } from "../logger.ts";
-import type { StopChange } from "../stops/stop.ts";
+import type { StopChange, StopReport } from "../stops/stop.ts";
 import { askSeller } from "./ask-seller.ts";
+import { maxPathBytes } from "./operator-socket.ts";
 import { serveOperators } from "./serve-operators.ts";
 
 const change: StopChange = {
@@ -15,7 +17,7 @@ const change: StopChange = {
   target: { kind: "route", name: "GET /weather" },
   reason: "no forecast",
 };
-const report = { stops: [], isKnown: true, runsOlderProgram: false };
+const report: StopReport = { stops: [], isKnown: true, runsOlderProgram: false };
 
 async function createFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-operators-"));
@@ -24,14 +26,17 @@ async function createFolder(): Promise<string> {
 }
 
 /** Serves the operator of a ledger in a new folder. */
-async function serve(options: { folder?: string; changeStop?: () => Promise<typeof report> } = {}) {
-  const { changeStop = async () => report } = options;
+async function serve(
+  options: { folder?: string; changeStop?: () => Promise<StopReport>; idleMs?: number } = {},
+) {
+  const { changeStop = async () => report, idleMs } = options;
   const folder = options.folder ?? (await createFolder());
   const warnings: string[] = [];
   const ledgerUrl = `sqlite:${join(folder, "ledger.db")}`;
   const operators = await serveOperators({
     ledgerUrl,
     actions: { changeStop },
+    idleMs,
     logger: { ...silentLogger, warn: (_details, message) => void warnings.push(message) },
   });
   onTestFinished(() => operators.close());
@@ -45,6 +50,18 @@ function post(socketPath: string, path: string, body: string): Promise<number | 
     );
     asking.once("error", reject).end(body);
   });
+}
+
+/** Opens a connection that writes this and then nothing. Returns its end. */
+function writeHalf(socket: string, text: string): { closed: Promise<unknown> } {
+  const peer = connect(socket);
+  peer.on("error", () => undefined);
+  peer.write(text);
+  const closed = new Promise((resolve) => peer.once("close", resolve));
+  // A socket that does not read notices no end.
+  peer.resume();
+  onTestFinished(() => void peer.destroy());
+  return { closed };
 }
 
 describe("the operator's socket", () => {
@@ -81,6 +98,83 @@ describe("the operator's socket", () => {
     );
   });
 
+  it("serves others beside peers with half a request, and ends the peers' connections", async () => {
+    const halves = [
+      "",
+      "POST /st",
+      "POST /stops HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
+    ];
+    const { socket, ledgerUrl, close } = await serve();
+    const waiting = halves.map((half) => writeHalf(socket, half));
+    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    await close();
+    const impatient = await serve({ idleMs: 20 });
+    const ended = halves.map((half) => writeHalf(impatient.socket, half));
+    await Promise.all([...waiting, ...ended].map(({ closed }) => closed));
+  });
+
+  it("takes neither an endless header nor an endless body", async () => {
+    const { socket, ledgerUrl } = await serve();
+    const endless = "a".repeat(2 ** 20);
+    await writeHalf(socket, `POST /${endless}`).closed;
+    await writeHalf(
+      socket,
+      `POST /stops HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999999\r\n\r\n${endless}`,
+    ).closed;
+    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+  });
+
+  it("closes although a peer never reads its answer", async () => {
+    const reason = "a".repeat(2 ** 20);
+    const stop = { kind: "route" as const, name: "GET /a", reason, stoppedAt: 0 };
+    let isAsked = () => {};
+    const asked = new Promise<void>((resolve) => {
+      isAsked = resolve;
+    });
+    const { socket, folder, close } = await serve({
+      changeStop: async () => {
+        isAsked();
+        return { ...report, stops: [stop] };
+      },
+    });
+    const peer = connect(socket);
+    peer.on("error", () => undefined).pause();
+    onTestFinished(() => void peer.destroy());
+    const body = JSON.stringify(change);
+    peer.write(`POST /stops HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    await asked;
+    await close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("takes each path that the system takes", async () => {
+    const parent = await createFolder();
+    const name = "ledger.db.socket";
+    const folder = join(parent, "a".repeat(maxPathBytes - parent.length - name.length - 2));
+    await mkdir(folder);
+    const { ledgerUrl, socket, warnings } = await serve({ folder });
+    expect(Buffer.byteLength(socket)).toBe(maxPathBytes);
+    expect(warnings).toEqual([]);
+    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+  });
+
+  it("is reached by a long path from a folder near it", async () => {
+    const folder = join(await createFolder(), "a".repeat(200));
+    await mkdir(folder);
+    const before = process.cwd();
+    onTestFinished(() => process.chdir(before));
+    process.chdir(dirname(folder));
+    await expect(serve({ folder })).resolves.toMatchObject({ warnings: [expect.anything()] });
+    process.chdir(folder);
+    const { ledgerUrl, close, warnings } = await serve({ folder });
+    expect(warnings).toEqual([]);
+    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    // The process may move to another folder meanwhile.
+    process.chdir(before);
+    await close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   it("is missing, with a warning, where its path is too long for the system", async () => {
     const folder = join(await createFolder(), "a".repeat(200));
     await mkdir(folder);
@@ -90,5 +184,55 @@ describe("the operator's socket", () => {
     ]);
     expect(readdirSync(folder)).toEqual([]);
     await expect(askSeller(ledgerUrl, change)).rejects.toThrow(/more than 103 bytes/);
+  });
+});
+
+describe("the command that asks a seller", () => {
+  /** Something that listens beside a ledger as a seller does. */
+  async function listenAs(answer: Parameters<typeof createServer>[1]) {
+    const folder = await createFolder();
+    const server = createServer(answer ?? {});
+    const socket = join(folder, "ledger.db.socket");
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    onTestFinished(
+      () =>
+        new Promise<void>((resolve) => {
+          server.close(() => resolve());
+          server.closeAllConnections();
+        }),
+    );
+    return `sqlite:${join(folder, "ledger.db")}`;
+  }
+
+  it("finds no seller where one ends before its answer, also within it", async () => {
+    const ended = await listenAs((request) => void request.socket.destroy());
+    expect(await askSeller(ended, change)).toBeUndefined();
+    const cut = await listenAs((_request, response) => {
+      response.writeHead(200, { "Content-Length": 100 });
+      response.write("{", () => response.destroy());
+    });
+    expect(await askSeller(cut, change)).toBeUndefined();
+  });
+
+  it("reports a seller that does not answer, or answers in a form that it does not know", async () => {
+    const frozen = await listenAs(() => undefined);
+    await expect(askSeller(frozen, change, { timeoutMs: 20 })).rejects.toThrow("is it frozen?");
+    for (const body of ["", "{}", "<html>", JSON.stringify({ ...report, stops: {} })]) {
+      const odd = await listenAs((_request, response) => void response.end(body));
+      await expect(askSeller(odd, change)).rejects.toThrow("The seller's answer is malformed");
+    }
+    const endless = await listenAs((_request, response) => {
+      const more = () => void response.write("a".repeat(2 ** 16), () => setImmediate(more));
+      more();
+    });
+    await expect(askSeller(endless, change)).rejects.toThrow("The seller's answer is malformed");
+  });
+
+  it("passes over switches that only a newer seller knows", async () => {
+    const known = { kind: "route", name: "GET /a", reason: "no paper", stoppedAt: 1 } as const;
+    const newer = await listenAs((_request, response) => {
+      response.end(JSON.stringify({ ...report, stops: [{ ...known, kind: "float" }, known] }));
+    });
+    expect(await askSeller(newer, change)).toEqual({ ...report, stops: [known] });
   });
 });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Logger } from "../logger.ts";
 import { type StopChange, type StopReport, stopChangeSchema } from "../stops/stop.ts";
@@ -13,7 +13,8 @@ export interface OperatorActions {
 }
 
 const maxBodyBytes = 16 * 2 ** 10;
-const requestTimeoutMs = 5_000;
+/** Silence after which a connection ends: a peer may neither finish its request nor read. */
+const defaultIdleMs = 15_000;
 
 /**
  * Serves the commands of the operator beside a SQLite ledger. Its holder alone writes to the file,
@@ -25,8 +26,9 @@ export async function serveOperators(options: {
   ledgerUrl: string;
   actions: OperatorActions;
   logger: Logger;
+  idleMs?: number | undefined;
 }): Promise<{ close(): Promise<void> }> {
-  const { ledgerUrl, actions, logger } = options;
+  const { ledgerUrl, actions, logger, idleMs = defaultIdleMs } = options;
   const socket = operatorSocketOf(ledgerUrl);
   if (socket === undefined) return { close: async () => undefined };
   const server = createServer((request, response) => {
@@ -38,7 +40,7 @@ export async function serveOperators(options: {
       },
     );
   });
-  server.requestTimeout = requestTimeoutMs;
+  server.setTimeout(idleMs);
   // A program that does not close its facilitator may end all the same.
   server.unref();
   try {
@@ -53,29 +55,29 @@ export async function serveOperators(options: {
       server.close();
       server.closeAllConnections();
       await closed;
-      if (process.platform !== "win32") rmSync(shortenSocket(socket), { force: true });
+      if (process.platform !== "win32") rmSync(socket, { force: true });
     },
   };
 }
 
 /**
  * Listens, for the user of this process alone. A socket takes a mode only once it is bound, so it
- * is bound in a private folder, and moved to its place with its mode.
+ * is bound in a private folder, and moved to its place with its mode. The private path is no longer
+ * than the final one, so that the system takes both.
  */
 async function listen(server: Server, socket: string): Promise<void> {
-  const path = shortenSocket(socket);
   if (process.platform === "win32") {
-    server.listen({ path, exclusive: true });
+    server.listen({ path: socket, exclusive: true });
     await once(server, "listening");
     return;
   }
-  const folder = mkdtempSync(`${path}-`);
+  const folder = mkdtempSync(`${dirname(socket)}/.`);
   try {
     const hidden = join(folder, "s");
     server.listen({ path: shortenSocket(hidden), exclusive: true });
     await once(server, "listening");
     chmodSync(hidden, 0o600);
-    renameSync(hidden, path);
+    renameSync(hidden, socket);
   } catch (error) {
     server.close();
     throw error;
@@ -106,7 +108,8 @@ async function answer(request: IncomingMessage, actions: OperatorActions): Promi
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request) {
+  // Left undestroyed, so that the refusal of a body that is too large can go out.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     if (!(chunk instanceof Uint8Array)) return undefined;
     size += chunk.length;
     if (size > maxBodyBytes) return undefined;

@@ -45,8 +45,13 @@ const stopSchema = z.intersection(
 
 /** Result of a change. */
 export const stopReportSchema = z.object({
-  /** Every switch that is set now. */
-  stops: z.array(stopSchema),
+  /** Every switch that is set now, without those of kinds that only a newer seller knows. */
+  stops: z.array(z.unknown()).transform((stops) =>
+    stops.flatMap((stop) => {
+      const read = stopSchema.safeParse(stop);
+      return read.success ? [read.data] : [];
+    }),
+  ),
   /** True if the ledger has met the network, or has sold the route. A new one may be unknown. */
   isKnown: z.boolean(),
   /** True if a process of an older release uses the ledger: it does not know the switch. */
