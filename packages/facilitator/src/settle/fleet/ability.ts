@@ -5,9 +5,12 @@ import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { countInFlight } from "../relay/relayer-state.ts";
 import type { RelayerSharing } from "./share-relayers.ts";
 
+/** The members of a relayer that decide whether it can settle. */
+type AbleRelayer = Pick<Relayer, "state" | "leaving" | "signer">;
+
 /** The relayers of a network, and their gas money. */
-export interface Able {
-  relayers: readonly Relayer[];
+export interface Able<Each extends AbleRelayer = AbleRelayer> {
+  relayers: readonly Each[];
   funds: Pick<RelayerFunds, "sufficeFor">;
   network: Pick<SettlementNetwork, "maxInFlight">;
 }
@@ -21,7 +24,10 @@ export function canSettle({ relayers, funds }: Able): boolean {
  * Relayers with gas money. If none has any, all: the little that is left may be enough for the
  * queue.
  */
-export function findPayingRelayers({ relayers, funds }: Able): readonly Relayer[] {
+export function findPayingRelayers<Each extends AbleRelayer>({
+  relayers,
+  funds,
+}: Pick<Able<Each>, "relayers" | "funds">): readonly Each[] {
   const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
   return able.length > 0 ? able : relayers;
 }

@@ -71,7 +71,11 @@ export interface Relayer extends RelayerOptions {
  * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
  * transactions, and its signer does not rest.
  */
-export function isReady({ state, leaving, signer }: Relayer): boolean {
+export function isReady({
+  state,
+  leaving,
+  signer,
+}: Pick<Relayer, "state" | "leaving" | "signer">): boolean {
   return (
     state.lease !== undefined &&
     state.nextNonce !== undefined &&
