@@ -95,6 +95,26 @@ describe("an index that is built beside the traffic", () => {
     expect(await here.indexes()).toEqual(["notes_open valid"]);
   });
 
+  it("fails with the cause where the connection of its build is lost, and is built anew", async () => {
+    const here = await start();
+    await besideWriter(here, async () => {
+      const building = buildIndex(here.database, index, forEver);
+      const lost = expect(building).rejects.toMatchObject({
+        cause: { message: expect.stringMatching(/^terminating connection/) },
+      });
+      await vi.waitFor(async () =>
+        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      );
+      await here.run(`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query like 'create index%notes_open%'
+      `);
+      await lost;
+    });
+    expect(await buildIndex(here.database, index, forEver)).toBe(true);
+    expect(await here.indexes()).toEqual(["notes_open valid"]);
+  });
+
   it("is left to its migration on SQLite", async () => {
     const database = await openForTest({ url: await createSqliteUrl() });
     expect(await buildIndex(database, index, forEver)).toBe(true);

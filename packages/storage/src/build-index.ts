@@ -52,19 +52,25 @@ export async function buildIndex<Schema>(
     const [lock] = locks;
     if (lock?.is_free !== true) return false;
     const canceller = createCanceller(kysely, lock.pid, signal);
+    const restore = async () => {
+      // Before the connection serves others: the next statement would be cancelled in its stead.
+      await canceller.stop();
+      await sql`reset statement_timeout`.execute(connection);
+      await sql`reset lock_timeout`.execute(connection);
+      await sql`select pg_advisory_unlock(${lockOf(index)})`.execute(connection);
+    };
     try {
       // The first for the driver, which then waits for the answer; the others for the server.
       await sql.raw(postgresLiftTimeouts).execute(connection);
       await sql`set statement_timeout = 0`.execute(connection);
       await sql`set lock_timeout = 0`.execute(connection);
       await build(connection, index, signal);
-    } finally {
-      // Before the connection serves others: the next statement would be cancelled in its stead.
-      await canceller.stop();
-      await sql`reset statement_timeout`.execute(connection);
-      await sql`reset lock_timeout`.execute(connection);
-      await sql`select pg_advisory_unlock(${lockOf(index)})`.execute(connection);
+    } catch (error) {
+      // On a lost connection it fails, too, and would hide the cause.
+      await restore().catch(() => undefined);
+      throw error;
     }
+    await restore();
     return true;
   });
 }
