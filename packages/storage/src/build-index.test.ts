@@ -1,6 +1,7 @@
 import { sql, type Transaction } from "kysely";
 import { describe, expect, it, vi } from "vitest";
 import { buildIndex, createIndexStatement } from "./build-index.ts";
+import { migrate } from "./migrate.ts";
 import { createPostgresUrl, createSqliteUrl, openForTest } from "./testing/engines.ts";
 
 const index = {
@@ -9,6 +10,18 @@ const index = {
   columns: ["room", "text"],
   where: "is_open = 1",
   replaces: "notes_room",
+};
+/** A migration of the index's table. */
+const rename = {
+  name: "notes",
+  migrations: [
+    {
+      title: "rename",
+      async up<Schema>(transaction: Transaction<Schema>) {
+        await sql`alter table notes rename column text to words`.execute(transaction);
+      },
+    },
+  ],
 };
 const forEver = new AbortController().signal;
 
@@ -112,6 +125,32 @@ describe("an index that is built beside the traffic", () => {
       await lost;
     });
     expect(await buildIndex(here.database, index, forEver)).toBe(true);
+    expect(await here.indexes()).toEqual(["notes_open valid"]);
+  });
+
+  it("is waited for by a migration, without a lock that its table's writers would wait for", async () => {
+    const here = await start();
+    let building: Promise<boolean> | undefined;
+    let migrating: Promise<void> | undefined;
+    let waits = 0;
+    await besideWriter(here, async () => {
+      building = buildIndex(here.database, index, forEver);
+      await vi.waitFor(async () =>
+        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      );
+      await new Promise<void>((waiting) => {
+        migrating = migrate(here.database, rename, async () => {
+          waits += 1;
+          waiting();
+          await building;
+        });
+      });
+      await here.run("insert into notes values ('e', 'f', 1)");
+    });
+    await migrating;
+    expect(await building).toBe(true);
+    expect(waits).toBe(1);
+    await here.run("insert into notes (room, words) values ('g', 'h')");
     expect(await here.indexes()).toEqual(["notes_open valid"]);
   });
 

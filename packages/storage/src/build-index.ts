@@ -1,6 +1,6 @@
-import { type Kysely, sql } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
-import { postgresLiftTimeouts } from "./dialect.ts";
+import { type Dialect, postgresLiftTimeouts } from "./dialect.ts";
 
 /** An index over a part of a table. */
 export interface TableIndex {
@@ -32,10 +32,11 @@ export function createIndexStatement(index: TableIndex, way: "concurrently" | ""
  * ```
  *
  * One process builds at a time, under a lock that the server ends with its connection. The build
- * waits for transactions that began before it. Call it again after a fault.
+ * waits for transactions that began before it. A migration waits for the build, see `holdBuilds`.
+ * Call it again after a fault.
  *
  * @param signal cancels the build, which leaves an invalid index
- * @returns `false` where another process is building
+ * @returns `false` where another process is building, or migrates
  */
 export async function buildIndex<Schema>(
   { dialect, kysely }: Pick<Database<Schema>, "dialect" | "kysely">,
@@ -47,17 +48,22 @@ export async function buildIndex<Schema>(
   if (own === "valid" && replaced === "none") return true;
   return kysely.connection().execute(async (connection) => {
     const { rows: locks } = await sql<{ is_free: boolean; pid: number }>`
-      select pg_try_advisory_lock(${lockOf(index)}) as is_free, pg_backend_pid() as pid
+      select pg_try_advisory_lock(${lockOf(index)}) and pg_try_advisory_lock_shared(${buildsLock})
+        as is_free, pg_backend_pid() as pid
     `.execute(connection);
     const [lock] = locks;
-    if (lock?.is_free !== true) return false;
+    const unlock = () => sql`select pg_advisory_unlock_all()`.execute(connection);
+    if (lock?.is_free !== true) {
+      await unlock();
+      return false;
+    }
     const canceller = createCanceller(kysely, lock.pid, signal);
     const restore = async () => {
       // Before the connection serves others: the next statement would be cancelled in its stead.
       await canceller.stop();
+      await unlock();
       await sql`reset statement_timeout`.execute(connection);
       await sql`reset lock_timeout`.execute(connection);
-      await sql`select pg_advisory_unlock(${lockOf(index)})`.execute(connection);
     };
     try {
       // The first for the driver, which then waits for the answer; the others for the server.
@@ -73,6 +79,27 @@ export async function buildIndex<Schema>(
     await restore();
     return true;
   });
+}
+
+/** Shared by builds, and held alone by a migration. */
+const buildsLock = sql`hashtextextended('coinslot:builds', 0)`;
+
+/**
+ * Keeps builds from beginning until the transaction ends. A migration that alters a table beside a
+ * build waits for it, the build waits for the migration's transaction, and the table's writers for
+ * both: so the transaction must end where this returns `false`.
+ *
+ * @returns `false` while a build runs
+ */
+export async function holdBuilds<Schema>(
+  transaction: Transaction<Schema>,
+  { engine }: Pick<Dialect, "engine">,
+): Promise<boolean> {
+  if (engine === "sqlite") return true;
+  const { rows } = await sql<{ is_held: boolean }>`
+    select pg_try_advisory_xact_lock(${buildsLock}) as is_held
+  `.execute(transaction);
+  return rows[0]?.is_held === true;
 }
 
 const lockOf = ({ name }: TableIndex) => sql`hashtextextended(${`coinslot:index:${name}`}, 0)`;

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type Transaction } from "kysely";
+import { holdBuilds } from "./build-index.ts";
 import type { Database } from "./database.ts";
 import { DatabaseError } from "./database-error.ts";
 import type { Dialect } from "./dialect.ts";
@@ -10,6 +12,9 @@ export interface Migration {
   up<Schema>(transaction: Transaction<Schema>, dialect: Dialect): Promise<void>;
 }
 
+/** Pause between two looks whether an index is still being built. */
+const buildPollMs = 500;
+
 export interface MigrateOptions {
   /** Owner of the tables; several packages may share one database. */
   name: string;
@@ -20,19 +25,22 @@ export interface MigrateOptions {
 /**
  * Migrates the tables of `name` to the last of `migrations`, each in its own transaction, and
  * records which ran. Any number of processes may start at once: one of them does the work, the
- * others wait for it.
+ * others wait for it. It also waits while an index is built beside the traffic: minutes, on a large
+ * table.
  *
  * Rejects with a `DatabaseError`. Its kind is `newer-schema` if the database has more migrations
  * than this program, and `foreign-schema` if it has others. A database opened with `readOnly`
  * passes if no migration is pending.
+ *
+ * @param pause waits between two looks whether an index is still being built. Default a timer
  */
 export async function migrate<Schema>(
   { transaction, dialect }: Database<Schema>,
   { name, migrations }: MigrateOptions,
+  pause: (ms: number) => Promise<void> = sleep,
 ): Promise<void> {
-  let done = false;
-  while (!done) {
-    done = await transaction(async (tx) => {
+  for (;;) {
+    const step = await transaction(async (tx): Promise<"done" | "applied" | "must_wait"> => {
       await dialect.liftTimeouts(tx);
       // Held until the commit: a process that waits here then reads the migrations of the one
       // before.
@@ -40,11 +48,14 @@ export async function migrate<Schema>(
       const applied = await readApplied(tx, { name, dialect });
       refuseOthers(applied, { name, migrations });
       const next = migrations[applied.length];
-      if (next === undefined) return true;
+      if (next === undefined) return "done";
+      if (!(await holdBuilds(tx, dialect))) return "must_wait";
       await next.up(tx, dialect);
       await remember(tx, { name, version: applied.length + 1, title: next.title, dialect });
-      return false;
+      return "applied";
     });
+    if (step === "done") return;
+    if (step === "must_wait") await pause(buildPollMs);
   }
 }
 
