@@ -253,8 +253,8 @@ async function changeStops(facilitator: FacilitatorContext, change: StopChange):
 }
 
 function listSignerFaults({ networks }: FacilitatorConfiguration): RestingRelayer[] {
-  return networks.flatMap(({ network, relayers }) =>
-    relayers.flatMap((signer) => {
+  return networks.flatMap(({ network, relayers, retiring }) =>
+    [...relayers, ...retiring].flatMap((signer) => {
       const fault = signer.fault?.();
       if (fault === undefined) return [];
       const { error, restsForMs } = fault;

@@ -30,6 +30,7 @@ export type {
 export { type LedgerReader, openLedgerReader } from "./ledger/ledger-reader.ts";
 export type { Inclusion, LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 export type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
+export type { RelayerStanding, RelayerState } from "./ledger/queries/list-relayers.ts";
 export type { PaymentStats, StatsGroup, StatsOptions } from "./ledger/queries/payment-stats.ts";
 export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";

@@ -10,6 +10,7 @@ import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { RetentionTimes } from "./ledger/ledger-limits.ts";
+import type { ProcessRelayer } from "./ledger/maintenance/process-relayers.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { OperatorReads } from "./ledger/operator-reads.ts";
@@ -124,6 +125,7 @@ async function startParts(
   const ledger = createLedger({
     database,
     processId,
+    relayers: chains.flatMap(relayersOf),
     now,
     heartbeatLeaseMs: settings.heartbeatLeaseMs,
     keepAnswersMs: settings.keepAnswersMs,
@@ -168,13 +170,15 @@ async function startParts(
   };
   const started = await Promise.allSettled(
     chains.map(async (chain) => {
-      const { network, minimumBalance, warningBalance, relayers } = chain.configuration;
+      const { network, minimumBalance, warningBalance } = chain.configuration;
+      const { relayers, retiring } = chain.configuration;
       const report = reports.get(network);
       if (report === undefined) throw new TypeError(`${network} was not checked`);
       const settlement = await startNetworkSettlement({
         context,
         network: describeNetwork(chain, { report, settings, clock }),
         signers: relayers,
+        retiring,
         funds: {
           minimumBalance,
           warningBalance,
@@ -212,6 +216,13 @@ async function startParts(
       await Promise.all([...settlements.values()].map(whenReconciled));
     },
   };
+}
+
+function relayersOf({ configuration: { network, relayers, retiring } }: Chain): ProcessRelayer[] {
+  return [
+    ...relayers.map(({ address }) => ({ address, isRetiring: false })),
+    ...retiring.map(({ address }) => ({ address, isRetiring: true })),
+  ].map(({ address, isRetiring }) => ({ network, relayer: toLowerHex(address), isRetiring }));
 }
 
 function describeNetwork(

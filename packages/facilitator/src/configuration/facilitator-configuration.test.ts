@@ -10,6 +10,7 @@ const plasma: FacilitatorNetworkOptions = {
   rpcUrls: ["https://rpc.example"],
   relayer: { seedPhrase: devSeedPhrase },
 };
+const oldKey = `0x${"07".repeat(32)}`;
 const good: FacilitatorOptions = { networks: [plasma], ledger: "sqlite:./coinslot.db" };
 
 const withNetwork = (change: Partial<FacilitatorNetworkOptions>): FacilitatorOptions => ({
@@ -133,6 +134,21 @@ describe("invalid facilitator options", () => {
     ["a file as endpoint", { rpcUrls: ["https://a", "file://b"] }, /RPC URL 2 of 2 must be a URL/],
     ["sockets only", { rpcUrls: ["wss://a"] }, /WebSockets only/],
     ["a missing relayer", { relayer: undefined }, /relayer is not set/],
+    [
+      "a missing retiring relayer",
+      { retiringRelayers: [undefined] },
+      /retiringRelayers\[0\] is not set/,
+    ],
+    [
+      "a relayer that retires and stays",
+      { retiringRelayers: [devSeedPhrase] },
+      /retiringRelayers\[0\]: 0x\w{40} is in relayer, too/,
+    ],
+    [
+      "a retiring relayer twice",
+      { retiringRelayers: [oldKey, { privateKey: oldKey }] },
+      /retiringRelayers\[1\]: 0x\w{40} is named twice/,
+    ],
     ["no assets", { assets: [] }, /assets is empty/],
     ["an asset twice", { assets: [plasmaUsdt0, plasmaUsdt0.address] }, /named twice/],
     ["a mistyped asset", { assets: ["0xB8CE59FC3717ada4C02eaDF9682A9e934F625eBB"] }, /checksum/],

@@ -22,7 +22,7 @@ import type {
   FacilitatorOptions,
   FeeOptions,
 } from "./facilitator-options.ts";
-import { readRelayer } from "./relayer-account.ts";
+import { readRelayer, readRetiring } from "./relayer-account.ts";
 import { readRetention } from "./retention-options.ts";
 
 /** A network as configured, with every default filled in. */
@@ -31,6 +31,8 @@ export interface NetworkConfiguration {
   chainId: number;
   rpcUrls: readonly string[];
   relayers: readonly [RelayerSigner, ...RelayerSigner[]];
+  /** They plan nothing. None is in `relayers`. */
+  retiring: readonly RelayerSigner[];
   /** In lower case; `undefined`: every token. */
   assets: readonly Address[] | undefined;
   /**
@@ -118,8 +120,10 @@ function readNetwork(
 
   const { rpcUrls, problems: urlProblems } = readRpcUrls(options);
   const relayer = readRelayer(options.relayer);
+  const retired = readRetiring(options.retiringRelayers ?? [], relayer.ok ? relayer.accounts : []);
   const { assets, domains, problems: assetProblems } = readAssets(options);
-  problems.push(...urlProblems, ...(relayer.ok ? [] : relayer.problems), ...assetProblems);
+  problems.push(...urlProblems, ...(relayer.ok ? [] : relayer.problems), ...retired.problems);
+  problems.push(...assetProblems);
 
   const { serveAfter = 0, finalAfter = preset?.finality.depth ?? 0 } = options;
   if (typeof serveAfter === "number" && !isDepth(serveAfter)) {
@@ -157,6 +161,7 @@ function readNetwork(
       chainId: chainIdOf(network),
       rpcUrls,
       relayers: relayer.accounts,
+      retiring: retired.accounts,
       assets,
       domains,
       serveAfter: depthOf(serveAfter, finalAfter),

@@ -41,6 +41,11 @@ export interface FacilitatorNetworkOptions {
   callsPerSecond?: number | undefined;
   relayer: RelayerOptions | undefined;
   /**
+   * Relayers whose keys are to be taken out. They take no new payments. What they have sent is
+   * followed, sent again and replaced until it is final. Default: none.
+   */
+  retiringRelayers?: readonly (RelayerOptions | undefined)[] | undefined;
+  /**
    * The tokens that are served, as addresses, or with the EIP-712 domain that is checked at start.
    * Every EIP-3009 token when absent. That is fine where the seller's own routes choose the token,
    * and not where `/settle` is open to others.

@@ -1,4 +1,4 @@
-import { type Hex, isWellFormedAddress } from "@coinslot/protocol";
+import { type Hex, isSameAddress, isWellFormedAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { createLocalSigner } from "../settle/relay/local-signer.ts";
@@ -64,6 +64,37 @@ export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
   if ("privateKey" in options) return readPrivateKey(options.privateKey);
   if ("address" in options) return readSigners([options]);
   return readSigners(options);
+}
+
+/**
+ * Derives the accounts of retiring relayers. One that is still a relayer, or is named twice, is a
+ * problem.
+ */
+export function readRetiring(
+  options: readonly (RelayerOptions | undefined)[],
+  relayers: readonly RelayerSigner[],
+): { accounts: readonly RelayerSigner[]; problems: readonly string[] } {
+  const accounts: RelayerSigner[] = [];
+  const problems: string[] = [];
+  for (const [index, each] of options.entries()) {
+    const place = `retiringRelayers[${index}]`;
+    const read = readRelayer(each);
+    if (!read.ok) {
+      problems.push(...read.problems.map((problem) => problem.replace(/^relayer/, place)));
+      continue;
+    }
+    for (const account of read.accounts) {
+      const isSame = ({ address }: RelayerSigner) => isSameAddress(address, account.address);
+      if (relayers.some(isSame)) {
+        problems.push(`${place}: ${account.address} is in relayer, too: name it in one of the two`);
+      } else if (accounts.some(isSame)) {
+        problems.push(`${place}: ${account.address} is named twice`);
+      } else {
+        accounts.push(account);
+      }
+    }
+  }
+  return { accounts, problems };
 }
 
 function readSigners(signers: readonly (HashSigner | LocalAccount)[]): ReadRelayer {

@@ -6,6 +6,7 @@ import {
   type FreeRunLimit,
 } from "./ledger-limits.ts";
 import { createLedgerWriter } from "./ledger-writer.ts";
+import { type ProcessRelayer, writeProcessRelayers } from "./maintenance/process-relayers.ts";
 import { type AnswerLimits, createAnswerQuotas } from "./payments/answer-quotas.ts";
 import { createRetryQueue } from "./payments/retry-queue.ts";
 import type { LedgerSchema } from "./schema.ts";
@@ -14,6 +15,8 @@ export interface LedgerOptions {
   database: Database<LedgerSchema>;
   /** Name of this process among those that share the ledger. */
   processId: string;
+  /** The relayers whose keys this process has. Default: none. */
+  relayers?: readonly ProcessRelayer[] | undefined;
   /** Unix milliseconds. */
   now: () => number;
   /** Time after its last heartbeat for which a process counts as alive. */
@@ -38,6 +41,7 @@ export function createLedger(options: LedgerOptions): LedgerContext {
   const { database, processId, now, heartbeatLeaseMs, keepAnswersMs, releaseLimit } = options;
   return {
     processId,
+    relayers: writeProcessRelayers(options.relayers ?? []),
     db: database.kysely,
     dialect: database.dialect,
     write: createLedgerWriter(database).write,

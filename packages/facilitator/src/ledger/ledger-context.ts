@@ -23,6 +23,8 @@ export interface LedgerReads {
 export interface LedgerContext extends LedgerReads {
   /** Name of this process among those that share the ledger. */
   readonly processId: string;
+  /** The relayers whose keys this process has, as its row names them. */
+  readonly relayers: string;
   readonly leases: Leases;
   readonly write: Writer<LedgerSchema>["write"];
   readonly notify: Database<LedgerSchema>["notify"];

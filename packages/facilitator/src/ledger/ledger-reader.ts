@@ -8,6 +8,7 @@ import {
   type PaymentFilter,
   type PaymentPage,
 } from "./queries/list-payments.ts";
+import { listRelayers, type RelayerStanding } from "./queries/list-relayers.ts";
 import { type PaymentStats, paymentStats, type StatsOptions } from "./queries/payment-stats.ts";
 
 /** A ledger for programs that only read. */
@@ -22,6 +23,8 @@ export interface LedgerReader {
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
   /** The stop switches that are set. */
   stops(): Promise<Stop[]>;
+  /** The relayers that a process has, or ever had, and what is in flight from each. */
+  relayers(): Promise<RelayerStanding[]>;
   close(): Promise<void>;
 }
 
@@ -54,6 +57,7 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
     },
     stats: (which) => paymentStats(reads, which),
     stops: () => readStops(reads),
+    relayers: () => listRelayers(reads),
     close,
   };
 }

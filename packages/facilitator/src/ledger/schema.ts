@@ -168,6 +168,8 @@ export interface ProcessesTable {
   heartbeat_at: number;
   /** Number of migrations that its program knows; `null` before it wrote that. */
   schema_version: Generated<number | null>;
+  /** In JSON, the relayers whose keys it has. `null` where its program does not write them. */
+  relayers: Generated<string | null>;
 }
 
 /** Payers with code that have burnt gas: refused for a time. One row per payer, on all networks. */

@@ -17,5 +17,5 @@ export function canPay(
 }
 
 function mayAsk({ signer }: Relayer): boolean {
-  return signer.fault?.() === undefined;
+  return signer?.fault?.() === undefined;
 }

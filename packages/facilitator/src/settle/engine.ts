@@ -1,4 +1,3 @@
-import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
 import { findPayingRelayers, maySweep, patienceOf } from "./fleet/ability.ts";
@@ -9,6 +8,7 @@ import {
   queueChannel,
 } from "./fleet/hand-over.ts";
 import { passOn, planAdopted, planSweep } from "./fleet/plan-payments.ts";
+import { createRetiredRelayers, type RetiredRelayers } from "./fleet/retired-relayers.ts";
 import {
   leasesChannel,
   type RelayerSharing,
@@ -24,6 +24,12 @@ import {
   watchRelayerFunds,
 } from "./relay/relayer-funds.ts";
 import type { RelayerSigner } from "./relay/relayer-signer.ts";
+import {
+  learnSighting,
+  mayMoveReceipts,
+  notifyOthers,
+  shareLook,
+} from "./watch/look-for-others.ts";
 import { listenToSightings, type Sighting, shareSighting } from "./watch/share-sightings.ts";
 import { type BlockWatch, startBlockWatch } from "./watch/watch-blocks.ts";
 
@@ -31,6 +37,8 @@ export interface NetworkSettlementOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signers: readonly RelayerSigner[];
+  /** Of relayers that plan nothing any more. */
+  retiring: readonly RelayerSigner[];
   funds: Pick<RelayerFundsOptions, "minimumBalance" | "warningBalance" | "onBalance">;
 }
 
@@ -39,7 +47,9 @@ export interface NetworkSettlement {
   readonly context: SettlementContext;
   readonly network: SettlementNetwork;
   readonly funds: RelayerFunds;
+  /** Those that plan. */
   readonly relayers: readonly Relayer[];
+  readonly retired: RetiredRelayers;
   /** The payments that this process is to settle. */
   readonly queues: KnownQueues;
   readonly sharing: RelayerSharing;
@@ -66,16 +76,18 @@ export async function startNetworkSettlement(
   options: NetworkSettlementOptions,
 ): Promise<NetworkSettlement> {
   const settlement = createNetworkSettlement(options);
-  const { network, relayers, subscriptions } = settlement;
-  const { ledger } = settlement.context;
+  const { network, subscriptions, context } = settlement;
+  const { ledger } = context;
   const known = network.watcher.latest();
   if (known) network.pace.saw(Number(known.number));
   subscriptions.push(
     network.watcher.subscribe(
       (event) => {
         if ("head" in event) network.pace.saw(Number(event.head.number));
-        if (!mayHaveMoved(event, network)) return;
-        for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
+        if (!mayMoveReceipts(event, network)) return;
+        for (const { polling, state } of allRelayers(settlement)) {
+          if (state.open.size > 0) polling.trigger();
+        }
       },
       { pollIntervalMs: Number.POSITIVE_INFINITY },
     ),
@@ -122,8 +134,8 @@ function handlersOf(
  * Resolves when all earlier payments that were not final are reconciled, here or by the process
  * that holds the lease.
  */
-export async function whenReconciled({ relayers }: NetworkSettlement): Promise<void> {
-  await Promise.all(relayers.map(({ settled }) => settled));
+export async function whenReconciled({ relayers, retired }: NetworkSettlement): Promise<void> {
+  await Promise.all([...relayers.map(({ settled }) => settled), retired.whenReconciled()]);
 }
 
 /**
@@ -132,20 +144,20 @@ export async function whenReconciled({ relayers }: NetworkSettlement): Promise<v
  */
 export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
   const { sweep, followUp, subscriptions, planning, watch, funds, relayers } = settlement;
-  const { sharing, handOver } = settlement;
+  const { sharing, handOver, retired } = settlement;
   settlement.isStopped = true;
   sweep.cancel?.();
   followUp.cancel?.();
   await Promise.all(subscriptions.map((end) => end()));
   await planning.stop();
   await sharing.stop();
-  await Promise.all([watch.stop(), funds.stop(), ...relayers.map(stopRelayer)]);
+  await Promise.all([watch.stop(), funds.stop(), retired.stop(), ...relayers.map(stopRelayer)]);
   passOn(settlement);
   await Promise.all([sharing.notify(), handOver.idle()]);
 }
 
 function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSettlement {
-  const { context, network, signers } = options;
+  const { context, network, signers, retiring } = options;
   const { ledger, logger, clock, metrics, emit } = context;
   const funds = watchRelayerFunds({
     ...options.funds,
@@ -161,12 +173,14 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     onRead: (balances) => shareSighting(context, network.network, { balances }),
   });
   const planning = createSingleFlight(() => plan(settlement));
+  const onRequeued = (paymentIds: readonly string[]) => planAdopted(settlement, paymentIds);
   const relayers = signers.map((signer) =>
     createRelayer({
       context,
       network,
+      address: signer.address,
       signer,
-      onRequeued: (paymentIds) => planAdopted(settlement, paymentIds),
+      onRequeued,
       onReconciled() {
         settlement.sweep.isTakeover = true;
         planSweep(settlement);
@@ -180,14 +194,31 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
       onGivenBack: () => void settlement.sharing.notify(),
     }),
   );
-  const onRound = () => passOn(settlement);
-  const sharing = startSharingRelayers({ context, network: network.network, relayers, onRound });
+  const sharing = startSharingRelayers({
+    context,
+    network: network.network,
+    relayers,
+    retiring: retiring.map(({ address }) => address),
+    onRound() {
+      passOn(settlement);
+      settlement.retired.look();
+    },
+  });
   const settlement: NetworkSettlement = {
     context,
     network,
     funds,
     planning,
     relayers,
+    retired: createRetiredRelayers({
+      context,
+      network,
+      active: signers.map(({ address }) => address),
+      retiring,
+      isReader: () => settlement.watch.isReader(),
+      onRequeued,
+      onGivenBack: () => void sharing.notify(),
+    }),
     sharing,
     handOver: createHandOver({ context, network: network.network, sharing }),
     queues: createKnownQueues({ ledger, network: network.network, clock }),
@@ -199,7 +230,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
         planSweep(settlement);
         notifyOthers(settlement, undoneChannel);
       },
-      onLook: (head) => shareLook(settlement, head),
+      onLook: (head) => shareLook({ context, network }, head),
     }),
     sweep: { isDue: false, isTakeover: false, cancel: undefined },
     followUp: { at: Number.POSITIVE_INFINITY, cancel: undefined },
@@ -207,30 +238,6 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     isStopped: false,
   };
   return settlement;
-}
-
-/**
- * True if a receipt may have changed before its next poll is due. Blocks left the chain, or nodes
- * announce each new one.
- */
-function mayHaveMoved(event: BlockEvent, { rpc }: SettlementNetwork): boolean {
-  return rpc.announcesHeads || (event.type !== "advanced" && event.type !== "reset");
-}
-
-/** Notifies the other processes of the head, and of the tip that is read with it now and then. */
-async function shareLook(settlement: NetworkSettlement, head: BlockHeader): Promise<void> {
-  const { context, network } = settlement;
-  const tip = await network.fees.refreshTip(context.times.idleMs / 2);
-  shareSighting(context, network.network, { head, tip });
-}
-
-function learnSighting({ network, funds }: NetworkSettlement, sighting: Sighting): void {
-  const { head, tip, balances = [] } = sighting;
-  if (head) network.watcher.learn(head);
-  if (head) network.blocks.saw(head);
-  if (head) network.pace.saw(Number(head.number));
-  if (tip !== undefined) network.fees.learnTip(tip);
-  funds.learn(balances);
 }
 
 async function plan(settlement: NetworkSettlement): Promise<void> {
@@ -248,7 +255,7 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
     const again = await planTransactions({ context, network, queues, relayers, funds, isSweep });
     if (again !== undefined) scheduleFollowUp(settlement, again);
   } catch (err) {
-    invalidateQueues(settlement);
+    queues.invalidate();
     if (settlement.isStopped) return;
     context.logger.warn(
       { err, network: network.network },
@@ -261,12 +268,12 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
  * Finds work without a notification: lost messages, payments of dead processes, expired answers.
  */
 function scheduleSweep(settlement: NetworkSettlement): void {
-  const { context, sweep, watch, relayers } = settlement;
+  const { context, sweep, watch } = settlement;
   sweep.cancel = context.clock.setTimer(() => {
     passOn(settlement);
     planSweep(settlement);
     watch.followChain();
-    for (const { sweeping } of relayers) sweeping.trigger();
+    for (const { sweeping } of allRelayers(settlement)) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
   }, context.times.sweepMs);
 }
@@ -284,17 +291,11 @@ function scheduleFollowUp(settlement: NetworkSettlement, at: number): void {
   }, delayMs);
 }
 
-function invalidateQueues({ queues }: NetworkSettlement): void {
-  queues.shared.invalidate();
-  queues.alone.invalidate();
+function reconcileAll(settlement: NetworkSettlement): void {
+  for (const { reconciling } of allRelayers(settlement)) reconciling.trigger();
+  settlement.retired.look();
 }
 
-function reconcileAll({ relayers }: NetworkSettlement): void {
-  for (const { reconciling } of relayers) reconciling.trigger();
-}
-
-function notifyOthers({ context, network }: NetworkSettlement, channel: string): void {
-  context.ledger.notify(channel, network.network).catch((err: unknown) => {
-    context.logger.warn({ err, network: network.network }, "other processes could not be notified");
-  });
+function allRelayers({ relayers, retired }: NetworkSettlement): readonly Relayer[] {
+  return [...relayers, ...retired.all()];
 }

@@ -111,6 +111,7 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
         finalAfter: 0,
       },
       signers: [],
+      retiring: [],
       funds: { minimumBalance: 0n, warningBalance: 0n },
     });
 

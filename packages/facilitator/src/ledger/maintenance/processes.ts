@@ -21,7 +21,10 @@ export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
   const living = await ledger.write(async (transaction) => {
     const rows = await selectAlive(ledger, transaction).execute();
     await renewHeartbeat(ledger, transaction, { freshMs: 0 });
-    return new Set(rows.map(({ id }) => id));
+    const ids = new Set(rows.map(({ id }) => id));
+    // The first heartbeat, or one after a silence in which the row may have been deleted.
+    if (!ids.has(ledger.processId)) await nameRelayers(ledger, transaction);
+    return ids;
   });
   const wasAlive = living.has(ledger.processId);
   heartbeat.living = [...living.add(ledger.processId)];
@@ -30,6 +33,17 @@ export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
   if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
   heartbeat.sentAt = sentAt;
   return wasAlive;
+}
+
+async function nameRelayers(
+  { processId, relayers }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+): Promise<void> {
+  await transaction
+    .updateTable("processes")
+    .set({ relayers })
+    .where("id", "=", processId)
+    .execute();
 }
 
 /**

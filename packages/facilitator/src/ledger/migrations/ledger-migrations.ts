@@ -6,6 +6,7 @@ import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
 import { indexBlocks } from "./index-blocks.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
+import { nameRelayers } from "./name-relayers.ts";
 import { recordGenesis } from "./record-genesis.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { sumPayments } from "./sum-payments.ts";
@@ -31,5 +32,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "payments that have ended, in a compact form", up: archiveEndedPayments },
     { title: "stop switches", up: createStops },
     { title: "blocks of what is not final, by their hashes", up: indexBlocks },
+    { title: "relayers of each process", up: nameRelayers },
   ],
 };

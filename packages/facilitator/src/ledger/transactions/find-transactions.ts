@@ -106,6 +106,18 @@ export async function findOpenIds(
   return rows.map(({ id }) => id);
 }
 
+/** The relayers of a network with open transactions, whichever process has their keys. */
+export async function findOpenRelayers({ db }: LedgerReads, network: Network): Promise<Address[]> {
+  const rows = await db
+    .selectFrom("transactions")
+    .select("relayer")
+    .distinct()
+    .where("network", "=", network)
+    .where("state", "=", is("open"))
+    .execute();
+  return rows.map(({ relayer }) => relayer);
+}
+
 /** The highest nonce of a relayer that the ledger has stored. */
 export async function findHighestNonce(
   { db }: LedgerReads,

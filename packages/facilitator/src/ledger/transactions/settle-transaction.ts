@@ -74,3 +74,38 @@ export function loseTransaction(ledger: LedgerContext, id: string): Promise<void
       .execute();
   });
 }
+
+/**
+ * `open` → `lost` for all transactions of a relayer without a key, once none of them carries a
+ * payment: nothing depends on them, and a nonce between them may stay unused for ever. Should its
+ * key come back, the chain waits for such a nonce, and the transaction is open again.
+ */
+export function giveUpTransactions(
+  ledger: LedgerContext,
+  { network, relayer }: { network: Network; relayer: Address },
+): Promise<void> {
+  return ledger.write(async (transaction) => {
+    const open = transaction
+      .selectFrom("transactions")
+      .select("id")
+      .where("network", "=", network)
+      .where("relayer", "=", relayer)
+      .where("state", "=", is("open"));
+    await transaction
+      .updateTable("transactions")
+      .set({ state: "lost" })
+      .where("id", "in", open)
+      .where("state", "=", is("open"))
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom("payments")
+              .select("payments.id")
+              .where("payments.transaction_id", "in", open)
+              .where("payments.state", "=", is("submitted")),
+          ),
+        ),
+      )
+      .execute();
+  });
+}

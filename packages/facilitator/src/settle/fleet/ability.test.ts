@@ -29,6 +29,7 @@ function createRelayer(relayer: Address, inFlight: number): Able["relayers"][num
     ),
   );
   return {
+    address: relayer,
     state: {
       lease: { name: relayer, owner: "here", epoch: 1, expiresAtMs: 1 },
       nextNonce: inFlight,

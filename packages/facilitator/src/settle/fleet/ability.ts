@@ -6,7 +6,7 @@ import { countInFlight } from "../relay/relayer-state.ts";
 import type { RelayerSharing } from "./share-relayers.ts";
 
 /** The members of a relayer that decide whether it can settle. */
-type AbleRelayer = Pick<Relayer, "state" | "leaving" | "signer">;
+type AbleRelayer = Pick<Relayer, "address" | "state" | "leaving" | "signer">;
 
 /** The relayers of a network, and their gas money. */
 export interface Able<Each extends AbleRelayer = AbleRelayer> {
@@ -17,7 +17,7 @@ export interface Able<Each extends AbleRelayer = AbleRelayer> {
 
 /** True if a relayer that this process plans for can pay, as far as is known. */
 export function canSettle({ relayers, funds }: Able): boolean {
-  return relayers.some((relayer) => isReady(relayer) && funds.sufficeFor(relayer.signer.address));
+  return relayers.some((relayer) => isReady(relayer) && funds.sufficeFor(relayer.address));
 }
 
 /**
@@ -28,7 +28,7 @@ export function findPayingRelayers<Each extends AbleRelayer>({
   relayers,
   funds,
 }: Pick<Able<Each>, "relayers" | "funds">): readonly Each[] {
-  const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
+  const able = relayers.filter(({ address }) => funds.sufficeFor(address));
   return able.length > 0 ? able : relayers;
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { createSingleFlight } from "@coinslot/concurrency";
-import type { Network } from "@coinslot/protocol";
+import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
 import { acquireLease, type HeldLease, type LeaseStanding } from "@coinslot/storage";
+import { leaseNameOf, relayerPrefix } from "../../ledger/relayer-lease.ts";
 import type { SettlementContext } from "../context.ts";
-import { leaseNameOf, leaveRelayer, relayerPrefix } from "../relay/relayer.ts";
+import { leaveRelayer } from "../relay/relayer.ts";
 import type { Relayer } from "../relay/relayer-context.ts";
 import { countInFlight } from "../relay/relayer-state.ts";
 import { shareOut } from "./share-out.ts";
@@ -12,6 +13,8 @@ export interface RelayerSharingOptions {
   context: Pick<SettlementContext, "ledger" | "clock" | "times" | "logger">;
   network: Network;
   relayers: readonly Relayer[];
+  /** Retiring here: their holder may plan nothing with them, and is handed nothing over. */
+  retiring: readonly Address[];
   /** Called after each look at the leases: another process may have a relayer now. */
   onRound: () => void;
 }
@@ -38,6 +41,8 @@ export const leasesChannel = "coinslot_leases";
 interface Sharing extends RelayerSharingOptions {
   /** Names of the relayers' leases. */
   names: ReadonlyMap<string, Relayer>;
+  /** Names of the leases of retiring relayers. */
+  retired: ReadonlySet<string>;
   /** Beginning of the names under which processes with the same relayers live. */
   groupPrefix: string;
   membership: HeldLease | undefined;
@@ -52,12 +57,15 @@ interface Sharing extends RelayerSharingOptions {
  * relayers' leases, so it dies for the others as it loses those.
  */
 export function startSharingRelayers(options: RelayerSharingOptions): RelayerSharing {
-  const { context, network, relayers } = options;
+  const { context, network, relayers, retiring } = options;
   const { ledger, logger } = context;
   const names = new Map(relayers.map((relayer) => [leaseNameOf(relayer.identity), relayer]));
   const sharing: Sharing = {
     ...options,
     names,
+    retired: new Set(
+      retiring.map((address) => leaseNameOf({ network, relayer: toLowerHex(address) })),
+    ),
     groupPrefix: `${settlerPrefix(network)}${hashOf([...names.keys()])}:`,
     membership: undefined,
     standing: [],
@@ -194,9 +202,11 @@ async function join(sharing: Sharing, onLost: () => void): Promise<boolean> {
   return sharing.membership !== undefined;
 }
 
-function findOthers({ context, network, standing }: Sharing) {
+function findOthers({ context, network, standing, retired }: Sharing) {
   const self = context.ledger.processId;
-  const held = standing.filter(({ isHeld, owner }) => isHeld && owner !== self);
+  const held = standing.filter(
+    ({ isHeld, owner, name }) => isHeld && owner !== self && !retired.has(name),
+  );
   const alive = new Set(
     held.flatMap(({ name, owner }) => (name.startsWith(settlerPrefix(network)) ? [owner] : [])),
   );

@@ -30,12 +30,12 @@ export async function fitBalance(options: {
     if (first === undefined) {
       // Transactions in flight give back the gas money that they do not use. A payment that goes alone
       // costs more than most: its relayer may pay for the others.
-      if (spoken === 0n && !settlesAlone) funds.cannotPay(relayer.signer.address);
+      if (spoken === 0n && !settlesAlone) funds.cannotPay(relayer.address);
       return undefined;
     }
     const call = composeCall({ chosen: [first, ...others], multicall3, callGasCap });
     const cost = call.gasLimit * priceOf(fees) + spoken;
-    balance ??= await funds.balanceFor(relayer.signer.address, cost);
+    balance ??= await funds.balanceFor(relayer.address, cost);
     if (cost <= balance) return { chosen, call };
   }
 }

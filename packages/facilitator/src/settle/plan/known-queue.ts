@@ -53,6 +53,8 @@ export interface KnownQueues extends Readonly<Record<Lane, KnownQueue>> {
   hasDropped(): boolean;
   /** Ids of all payments in both lanes. */
   ids(): string[];
+  /** Reads all payments again before the next answer. */
+  invalidate(): void;
   /** Forgets all payments: another process settles them. */
   clear(): void;
 }
@@ -97,10 +99,16 @@ export function createKnownQueues(options: {
     hasDropped: false,
   };
   const { lanes, unread } = queues;
+  const shared = createLane(queues, "shared");
+  const alone = createLane(queues, "alone");
 
   return {
-    shared: createLane(queues, "shared"),
-    alone: createLane(queues, "alone"),
+    shared,
+    alone,
+    invalidate() {
+      shared.invalidate();
+      alone.invalidate();
+    },
     adopt(ids) {
       for (const id of ids) unread.add(id);
     },

@@ -166,7 +166,7 @@ async function send(
     // Transactions in flight give back the gas money that they do not use.
     if (countInFlight(relayer.state) === 0) {
       context.logger.warn(
-        { network: network.network, relayer: relayer.signer.address },
+        { network: network.network, relayer: relayer.address },
         "the relayer cannot afford a single payment; payments wait: send it gas money",
       );
     }
@@ -206,7 +206,7 @@ async function maySend(
     await endWithout(plan, queue, [failed]);
     return false;
   }
-  const from = relayer.signer.address;
+  const from = relayer.address;
   const trial = await tryAsSent({ network, from, call, fees });
   if (trial === "passes") return true;
   context.simulationCache.forget(claimOf(first));

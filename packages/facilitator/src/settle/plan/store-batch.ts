@@ -1,4 +1,3 @@
-import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../../ledger/sortable-id.ts";
 import {
   type StoreOutcome,
@@ -34,9 +33,9 @@ export async function storeBatch(options: {
 }): Promise<boolean> {
   const { context, network, relayer, chosen, call, fees, plannedAt } = options;
   const { ledger, notifier, simulationCache, metrics, faultPoint, clock } = context;
-  const { signer, state } = relayer;
+  const { signer, identity, state } = relayer;
   const { lease, nextNonce: nonce } = state;
-  if (lease === undefined || nonce === undefined) return false;
+  if (lease === undefined || nonce === undefined || signer === undefined) return false;
   const { to, data, gasLimit } = call;
   const broadcast = await signOrRest(relayer, {
     signer,
@@ -51,11 +50,9 @@ export async function storeBatch(options: {
   if (broadcast === undefined) return false;
   await faultPoint("signed");
   const id = createSortableId(context.now());
-  const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;
   const record = {
     id,
-    network: network.network,
-    relayer: relayerAddress,
+    ...identity,
     nonce,
     gasLimit,
     broadcast,

@@ -63,14 +63,15 @@ export async function dispatchTransaction(
     case "invalid": {
       transaction.refusals += result.error === "too_large" ? maxRefusals : 1;
       if (transaction.refusals < maxRefusals || form.content === "filler") return;
+      if (relayer.signer === undefined) return;
       return replaceTransaction(relayer, transaction, { content: "filler", lease });
     }
   }
 }
 
 /**
- * Sends another form of an open transaction, which pays more or only uses the nonce up. `lease` as
- * for `dispatchTransaction`.
+ * Sends another form of an open transaction, which pays more or only uses the nonce up. Without the
+ * key, it sends the newest form again. `lease` as for `dispatchTransaction`.
  */
 export async function replaceTransaction(
   relayer: Relayer,
@@ -79,6 +80,7 @@ export async function replaceTransaction(
 ): Promise<void> {
   const { context, network, signer, state, labels, keeper, reconciling } = relayer;
   const { ledger, clock, logger, metrics } = context;
+  if (signer === undefined) return dispatchTransaction(relayer, transaction, lease);
   let form: Broadcast | undefined;
   try {
     form = await signReplacement({ network, signer, transaction, content });

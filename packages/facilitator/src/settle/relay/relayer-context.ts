@@ -9,7 +9,9 @@ import { countInFlight, type RelayerState } from "./relayer-state.ts";
 export interface RelayerOptions {
   context: SettlementContext;
   network: SettlementNetwork;
-  signer: RelayerSigner;
+  address: Address;
+  /** `undefined`: keyless. It signs nothing, and sends again what was signed. */
+  signer: RelayerSigner | undefined;
   /** Called when payments of the relayer's transactions are queued again. */
   onRequeued: (paymentIds: readonly string[]) => void;
   /** Called when the relayer can plan, after its lease was taken or a block has left the chain. */
@@ -69,7 +71,7 @@ export interface Relayer extends RelayerOptions {
 
 /**
  * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
- * transactions, and its signer does not rest.
+ * transactions, and its signer does not rest. Retired relayers are never asked.
  */
 export function isReady({
   state,
@@ -80,6 +82,7 @@ export function isReady({
     state.lease !== undefined &&
     state.nextNonce !== undefined &&
     leaving === undefined &&
+    signer !== undefined &&
     signer.fault?.() === undefined
   );
 }

@@ -11,6 +11,8 @@ export interface TrackedTransaction extends OpenTransaction {
   sentAt: number | undefined;
   /** Since when its nonce has been seen as used, without a receipt of ours. */
   nonceUsedSince: number | undefined;
+  /** The newest block when that was seen first. */
+  nonceUsedAtBlock: bigint | undefined;
   /** Since when the answers about its receipt cannot be read. */
   unreadableSince: number | undefined;
   /** The log has a line about such an answer. */
@@ -41,6 +43,7 @@ export function trackedFrom(transaction: OpenTransaction, now: number): TrackedT
     formedAt: now,
     sentAt: undefined,
     nonceUsedSince: undefined,
+    nonceUsedAtBlock: undefined,
     unreadableSince: undefined,
     isUnreadableLogged: false,
     refusals: 0,

@@ -1,6 +1,7 @@
 import { RpcClosedError } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
-import { type Network, toLowerHex } from "@coinslot/protocol";
+import { toLowerHex } from "@coinslot/protocol";
+import { leaseNameOf } from "../../ledger/relayer-lease.ts";
 import { closedTooSoon } from "../unavailable-errors.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
@@ -9,26 +10,24 @@ import { compareLedger, pollTransactions, reconcile } from "./reconcile.ts";
 import { followHeads, type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, type TrackedTransaction } from "./relayer-state.ts";
 
-/** The name of a relayer's lease. All of a network begin with `relayerPrefix`. */
-export function leaseNameOf({ network, relayer }: Relayer["identity"]): string {
-  return relayerPrefix(network) + relayer;
-}
-
-/** The beginning of the names of a network's relayer leases. */
-export function relayerPrefix(network: Network): string {
-  return `relayer:${network}:`;
+/**
+ * The name of the lease of those who follow a relayer without its key. It is another one: a process
+ * that gets the key takes the relayer's own lease, whoever follows it.
+ */
+function keylessLeaseNameOf({ network, relayer }: Relayer["identity"]): string {
+  return `keyless:${network}:${relayer}`;
 }
 
 /** Makes a relayer. While it holds its lease, it follows its open transactions. */
 export function createRelayer(options: RelayerOptions): Relayer {
-  const { context, network, signer } = options;
+  const { context, network, address, signer } = options;
   const { ledger, clock, times, logger } = context;
-  const identity = { network: network.network, relayer: toLowerHex(signer.address) };
+  const identity = { network: network.network, relayer: toLowerHex(address) };
   const { settled, resolveSettled, rejectSettled } = createSettled();
   const relayer: Relayer = {
     ...options,
     identity,
-    labels: { network: network.network, relayer: signer.address },
+    labels: { network: network.network, relayer: address },
     state: { lease: undefined, nextNonce: undefined, open: new Map() },
     pace: createReceiptPollInterval({ maxMs: network.pollMs, blocks: network.blocks }),
     sending: new Set(),
@@ -53,7 +52,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     ),
     keeper: keepLease({
       leases: ledger.leases,
-      name: leaseNameOf(identity),
+      name: signer ? leaseNameOf(identity) : keylessLeaseNameOf(identity),
       owner: ledger.processId,
       ttlMs: times.leaseMs,
       clock,
@@ -144,6 +143,7 @@ function changeLease(relayer: Relayer, lease: Relayer["state"]["lease"]): void {
   state.lease = lease;
   state.nextNonce = undefined;
   state.open.clear();
+  context.metrics.inFlight.set(labels, 0);
   followHeads(relayer);
   relayer.leaving?.();
   relayer.leaving = undefined;

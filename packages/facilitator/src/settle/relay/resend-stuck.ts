@@ -25,7 +25,7 @@ export async function resendStuck(
   );
   if (late.length === 0) return;
   // While nothing else needs it, the head may be old: it decides which payments are over.
-  const { timestamp } = await relayer.network.watcher.read(times.resendMs());
+  const { number: head, timestamp } = await relayer.network.watcher.read(times.resendMs());
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
   if (state.lease !== lease) return;
   await fillGap(relayer, used, lease);
@@ -38,10 +38,15 @@ export async function resendStuck(
       // Perhaps by this very transaction, whose receipt cannot be read. None waits for its nonce.
       if (transaction.unreadableSince !== undefined) continue;
       transaction.nonceUsedSince ??= now;
-      if (now - transaction.nonceUsedSince >= times.loseMs()) await lose(relayer, transaction);
+      transaction.nonceUsedAtBlock ??= head;
+      const isLost = now - transaction.nonceUsedSince >= times.loseMs();
+      if (isLost && isUsedForGood(relayer, transaction.nonceUsedAtBlock, head)) {
+        await lose(relayer, transaction);
+      }
       continue;
     }
     transaction.nonceUsedSince = undefined;
+    transaction.nonceUsedAtBlock = undefined;
     const { content } = newestForm(transaction);
     const wanted = isOver(transaction, timestamp) ? "filler" : content;
     // A relayer that could not pay the last form would not be helped by one that costs more.
@@ -52,6 +57,14 @@ export async function resendStuck(
       await dispatchTransaction(relayer, transaction, lease);
     }
   }
+}
+
+/**
+ * Without its key, the payments go to another relayer: no reorganisation may bring the nonce back
+ * then. With the key, this relayer would fill it.
+ */
+function isUsedForGood({ signer, network }: Relayer, usedAt: bigint, head: bigint): boolean {
+  return signer !== undefined || head - usedAt >= BigInt(network.finalAfter);
 }
 
 /** True if no block to come can execute any of its payments: then its nonce is used up for less. */
@@ -65,6 +78,7 @@ function isOver({ payments }: TrackedTransaction, time: bigint): boolean {
  */
 async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<void> {
   const { context, network, signer, state } = relayer;
+  if (signer === undefined) return;
   const lowest = Math.min(
     ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
   );

@@ -12,11 +12,11 @@ const nonceSchema = z
  * it.
  */
 export async function countUsedNonces(
-  { context, network, signer, labels }: Relayer,
+  { context, network, address, labels }: Relayer,
   next: number,
 ): Promise<number> {
   const { rpc } = network;
-  const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };
+  const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
   const used = nonceSchema.parse(await rpc.request(count));
   if (used <= next) return used;
   const again = nonceSchema.parse(await rpc.request(count));
