@@ -41,6 +41,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "show payments of the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
   },
+  relayers: {
+    summary: "show the ledger's relayers: in use, retired, in flight, and their gas money",
+    load: async () => (await import("./relayers/relayers-command.ts")).relayersCommand,
+  },
   stop: {
     summary: "refuse new payments on a network or of a route; those under way end",
     load: async () => (await import("./stops/stop-command.ts")).stopCommand,
