@@ -104,11 +104,21 @@ export function toAuthorizationId(
 
 /** Reads a row of `concludedColumns`. */
 export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): ConcludedPayment {
-  const { token, owner } = row;
+  const { id, kind, authorization, value, state, transactionId, inclusion, reason } = toStanding(
+    row,
+    dialect,
+  );
   return {
-    ...toStanding(row, dialect),
-    token: token ?? undefined,
-    owner: owner ?? undefined,
+    id,
+    kind,
+    authorization,
+    value,
+    state,
+    transactionId,
+    inclusion,
+    reason,
+    token: row.token ?? undefined,
+    owner: row.owner ?? undefined,
   };
 }
 
@@ -155,8 +165,19 @@ export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)
 
 /** Reads a row of `paymentColumns`. */
 export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPayment {
+  const { id, kind, authorization, value, state, transactionId, inclusion, reason } = toStanding(
+    row,
+    dialect,
+  );
   return {
-    ...toStanding(row, dialect),
+    id,
+    kind,
+    authorization,
+    value,
+    state,
+    transactionId,
+    inclusion,
+    reason,
     validBefore: dialect.amount.decode(row.valid_before),
     fingerprint: row.fingerprint,
     keyHash: row.key_hash ?? undefined,
