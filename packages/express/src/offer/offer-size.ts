@@ -16,6 +16,7 @@ export function problemOfOfferSize(route: {
   mimeType: string | undefined;
   resource: string | undefined;
 }): string | undefined {
+  if (bytesAtMost(route) <= maxOffer) return undefined;
   // A price in a token already includes the `extra` of its way to pay.
   const accepts = route.accepts.map(({ price, extra, ...way }) =>
     typeof price === "function" ? { extra, ...way } : { ...price, ...way },
@@ -24,3 +25,19 @@ export function problemOfOfferSize(route: {
   if (size <= maxOffer) return undefined;
   return `its offer has ${size} bytes, and travels in a header: no client reads more than ${maxOffer}. Shorten extra or description, or name fewer ways to pay`;
 }
+
+/** A bound of a value's bytes as JSON, without writing it: most offers are far below the limit. */
+function bytesAtMost(value: unknown): number {
+  if (typeof value === "string") return value.length * maxBytesPerUnit + 2;
+  if (typeof value !== "object" || value === null) return maxLiteral;
+  let bytes = 2;
+  for (const name of Object.keys(value)) {
+    bytes += name.length * maxBytesPerUnit + 4 + bytesAtMost(Reflect.get(value, name));
+  }
+  return bytes;
+}
+
+/** A control character is written as an escape of six. */
+const maxBytesPerUnit = 6;
+/** A number such as `-1.2345678901234567e+100`, `false` or `null`. */
+const maxLiteral = 26;

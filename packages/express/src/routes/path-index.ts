@@ -16,8 +16,8 @@ export interface PathIndex<Item> {
 
 /** One segment of the indexed paths, behind the segments of its parents. */
 interface Node<Item> {
-  /** By the segment's text in lower case. */
-  texts: Map<string, Node<Item>>;
+  /** By the segment's text in lower case; `undefined`: none. Most nodes are leaves. */
+  texts: Map<string, Node<Item>> | undefined;
   /** For a parameter, or a text that may match in other letters than its own. */
   any: Node<Item> | undefined;
   items: { order: number; item: Item }[];
@@ -48,7 +48,7 @@ export function createPathIndex<Item>(): PathIndex<Item> {
     found.push(...node.items);
     const segment = segments[depth];
     if (segment === undefined) return;
-    const text = node.texts.get(segment);
+    const text = node.texts?.get(segment);
     if (text !== undefined) collect(text, segments, { depth: depth + 1, found });
     if (node.any !== undefined) collect(node.any, segments, { depth: depth + 1, found });
   }
@@ -75,7 +75,7 @@ export function createPathIndex<Item>(): PathIndex<Item> {
 }
 
 function createNode<Item>(): Node<Item> {
-  return { texts: new Map(), any: undefined, items: [] };
+  return { texts: undefined, any: undefined, items: [] };
 }
 
 function childOf<Item>(node: Node<Item>, step: string | typeof anyText): Node<Item> {
@@ -83,9 +83,13 @@ function childOf<Item>(node: Node<Item>, step: string | typeof anyText): Node<It
     node.any ??= createNode();
     return node.any;
   }
-  const known = node.texts.get(step) ?? createNode();
-  node.texts.set(step, known);
-  return known;
+  node.texts ??= new Map();
+  let child = node.texts.get(step);
+  if (child === undefined) {
+    child = createNode();
+    node.texts.set(step, child);
+  }
+  return child;
 }
 
 /** A step that any one segment takes. */

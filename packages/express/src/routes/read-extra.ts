@@ -39,15 +39,22 @@ export function readExtra(value: unknown, paymentFlow: PaymentFlow): ReadExtra {
 function readMembers(value: unknown): Record<string, unknown> | undefined {
   if (value === undefined) return {};
   if (!isRecord(value)) return undefined;
-  const said = Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  const said = Object.fromEntries(members);
   try {
     const text = JSON.stringify(said);
-    const arrived: unknown = JSON.parse(text);
-    const isWhole = text.length <= maxExtra && isDeepStrictEqual(arrived, said);
-    return isWhole ? said : undefined;
+    if (text.length > maxExtra) return undefined;
+    const arrives = members.every(([, member]) => isUnchangedByJson(member));
+    return arrives || isDeepStrictEqual(JSON.parse(text), said) ? said : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Returns whether a value is known to be the same after a way through JSON. */
+function isUnchangedByJson(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
+  return typeof value === "string" || typeof value === "boolean" || value === null;
 }
 
 function isDecimals(value: unknown): boolean {

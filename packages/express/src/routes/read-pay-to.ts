@@ -1,4 +1,4 @@
-import { type Address, addressSchema } from "@coinslot/protocol";
+import { type Address, isWellFormedAddress } from "@coinslot/protocol";
 
 /** Either the recipient, or its problem. */
 export type ReadPayTo = { ok: true; payTo: Address } | { ok: false; problem: string };
@@ -8,12 +8,11 @@ export function readPayTo(payTo: unknown): ReadPayTo {
   if (payTo === undefined || payTo === "") {
     return { ok: false, problem: "is missing: is the variable that holds the address set?" };
   }
-  const address = addressSchema.safeParse(payTo);
-  if (!address.success) {
+  if (typeof payTo !== "string" || !isWellFormedAddress(payTo)) {
     return { ok: false, problem: "must be an address with a correct checksum" };
   }
-  if (/^0x0{40}$/.test(address.data)) {
+  if (/^0x0{40}$/.test(payTo)) {
     return { ok: false, problem: "is the zero address: money sent there is lost" };
   }
-  return { ok: true, payTo: address.data };
+  return { ok: true, payTo };
 }

@@ -1,4 +1,4 @@
-import { type Address, type Network, networkSchema, type PaymentFlow } from "@coinslot/protocol";
+import { type Address, isNetwork, type Network, type PaymentFlow } from "@coinslot/protocol";
 import type { Request } from "express";
 import { isRecord } from "../is-record.ts";
 import type { MaybePromise } from "../maybe-promise.ts";
@@ -46,8 +46,8 @@ export function readPaymentOption(
     if (!members.has(name)) tell(` has an unknown member: ${name}`);
   }
   if (option.scheme !== "exact") tell('.scheme must be "exact"');
-  const network = networkSchema.safeParse(option.network);
-  if (!network.success) {
+  const { network } = option;
+  if (typeof network !== "string" || !isNetwork(network)) {
     tell('.network must be an EVM chain in CAIP-2 form, such as "eip155:9745"');
     return undefined;
   }
@@ -61,11 +61,11 @@ export function readPaymentOption(
   const read = readExtra(option.extra, paymentFlow);
   if (!read.ok) for (const problem of read.problems) tell(`.${onExtra(problem)}`);
   const extra = read.ok ? read.extra : {};
-  const context = { network: network.data, paymentFlow, extra };
+  const context = { network, paymentFlow, extra };
   const price = readPriceOption(option.price, context, tell);
   const payTo = readPayToOption(option.payTo, tell);
   if (price === undefined || payTo === undefined) return undefined;
-  return { network: network.data, price, payTo, maxTimeoutSeconds, extra };
+  return { network, price, payTo, maxTimeoutSeconds, extra };
 }
 
 /** Returns whether a value is a time as in an offer: positive, in whole seconds. */

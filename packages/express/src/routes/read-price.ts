@@ -1,6 +1,6 @@
 import {
-  addressSchema,
   isAmount,
+  isWellFormedAddress,
   knownAsset,
   type Network,
   type PaymentFlow,
@@ -31,10 +31,11 @@ export function readPrice(price: unknown, context: PriceContext): ReadPrice {
     return readMoney(String(price), context);
   }
   if (!isRecord(price)) return refuse('must be an object, or a string such as "$0.001"');
-  const strange = Object.keys(price).filter((name) => !members.has(name));
-  const problems = strange.map((name) => `has an unknown member: ${name}`);
-  const { amount } = price;
-  const asset = addressSchema.safeParse(price.asset);
+  const problems: string[] = [];
+  for (const name of Object.keys(price)) {
+    if (!members.has(name)) problems.push(`has an unknown member: ${name}`);
+  }
+  const { amount, asset } = price;
   const own = readExtra(price.extra, context.paymentFlow);
   const extra = { ...(own.ok ? own.extra : {}), ...context.extra };
   const { name, version } = extra;
@@ -45,14 +46,15 @@ export function readPrice(price: unknown, context: PriceContext): ReadPrice {
     );
   }
   if (amount === "0") problems.push("amount is zero: a route without a price is not listed");
-  if (!asset.success) problems.push("asset must be an address with a correct checksum");
+  const isAddress = typeof asset === "string" && isWellFormedAddress(asset);
+  if (!isAddress) problems.push("asset must be an address with a correct checksum");
   const isNamed = isFilled(name) && isFilled(version);
   if (!own.ok) problems.push(...own.problems.map(onExtra));
   else if (!isNamed) {
     problems.push("extra must hold the token's EIP-712 domain: { name, version }");
   }
-  if (problems.length > 0 || !isWhole || !asset.success || !isNamed) return { ok: false, problems };
-  return { ok: true, price: { amount, asset: asset.data, extra: { ...extra, name, version } } };
+  if (problems.length > 0 || !isWhole || !isAddress || !isNamed) return { ok: false, problems };
+  return { ok: true, price: { amount, asset, extra: { ...extra, name, version } } };
 }
 
 /** A problem of `extra`, in the words of its container. */

@@ -13,10 +13,8 @@ export type Hex = `0x${string}`;
  * lost.
  */
 export function isWellFormedAddress(text: string): text is Address {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) return false;
-  const digits = text.slice(2);
-  if (digits === digits.toLowerCase() || digits === digits.toUpperCase()) return true;
-  return isAddress(text, { strict: true });
+  if (/^0x(?:[0-9a-f]{40}|[0-9A-F]{40})$/.test(text)) return true;
+  return /^0x[0-9a-fA-F]{40}$/.test(text) && isAddress(text, { strict: true });
 }
 
 /** An address as it travels: any case without a checksum, or a correct EIP-55 checksum. */
