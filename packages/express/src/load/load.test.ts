@@ -256,6 +256,77 @@ describe("a process at its limit of bytes", () => {
   });
 });
 
+describe("a process whose bytes are all in a paid answer that is not read", () => {
+  const answerBytes = 32 * 2 ** 20;
+  const patient = { timeout: 20_000 };
+
+  /** A shop with one buyer who has paid, and whose connection takes no more of the answer. */
+  async function openWithUnreadAnswer() {
+    const shop = await openShop({
+      routes: {
+        "/large": { accepts: option() },
+        "/fast": { accepts: option() },
+      },
+      serve(app) {
+        app.get("/large", (_request, response) => void response.send("x".repeat(answerBytes)));
+        app.get("/fast", (_request, response) => void response.send("sold"));
+      },
+      options: { maxRequestBytes: 0, maxResponseBytes: answerBytes, maxHeldBytes: answerBytes },
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/large`);
+    const head = Object.entries({ Host: "shop", ...headers });
+    const socket = connect(shop.port);
+    onTestFinished(async () => {
+      socket.destroy();
+      await expect.poll(readLoad, patient).toMatchObject({ places: 0, heldBytes: 0 });
+      await shop.close();
+    });
+    socket.pause();
+    socket.write(
+      `GET /large HTTP/1.1\r\n${head.map((line) => `${line.join(": ")}\r\n`).join("")}\r\n`,
+    );
+    await expect.poll(() => shop.facilitator.settled.length, patient).toBe(1);
+    await expect.poll(readLoad, patient).toMatchObject({ places: 0, heldBytes: answerBytes });
+    const pay = async () => {
+      const payment = await createBuyer().payFor(`${shop.url}/fast`);
+      return supertest(shop.url).get("/fast").set(payment.headers);
+    };
+    return { ...shop, socket, pay };
+  }
+
+  it("answers others 503 with Retry-After at once, verifies nothing, and still asks for payment", async () => {
+    const shop = await openWithUnreadAnswer();
+    const { verifications } = shop.facilitator;
+    for (let count = 1; count <= 3; count += 1) {
+      const refused = await shop.pay();
+      expect(refused.status).toBe(503);
+      expect(refused.headers["retry-after"]).toBe("1");
+      expect(refused.body).toMatchObject({ error: "overloaded", charged: false });
+    }
+    expect(shop.facilitator.verifications).toBe(verifications);
+    expect((await supertest(shop.url).get("/fast")).status).toBe(402);
+  });
+
+  it("sells again once it is read, and delivers all of it", async () => {
+    const shop = await openWithUnreadAnswer();
+    let received = 0;
+    shop.socket.on("data", (chunk) => {
+      received += chunk.length;
+    });
+    shop.socket.resume();
+    await expect.poll(readLoad, patient).toMatchObject({ heldBytes: 0 });
+    await expect.poll(() => received, patient).toBeGreaterThan(answerBytes);
+    expect((await shop.pay()).status).toBe(200);
+  });
+
+  it("sells again once its buyer has left", async () => {
+    const shop = await openWithUnreadAnswer();
+    shop.socket.destroy();
+    await expect.poll(readLoad, patient).toMatchObject({ heldBytes: 0 });
+    expect((await shop.pay()).status).toBe(200);
+  });
+});
+
 it("refusals are reported at once, and then once a minute with their number", () => {
   const load = createLoad();
   const limits = { maxPaidRequests: 2, maxHeldBytes: 10 };
