@@ -11,8 +11,8 @@ const minPauseMs = 20;
 const pausesPerStep = 9;
 /** Heartbeat leases between two passes: a minute by default. */
 const leasesBetweenPasses = 6;
-/** Between two passes that forget names. */
-const namesEveryMs = 6 * 3_600_000;
+/** Between two whole passes: those that also walk over all payers and names. */
+const wholeEveryMs = 6 * 3_600_000;
 /** After the death of a process in its pass, the next one begins within this time. */
 const leaseMs = 10 * 60_000;
 
@@ -23,11 +23,12 @@ const leaseMs = 10 * 60_000;
  *              every minute, one process of the ledger
  *   resting ──────────────────────────────────────────► archive payments ─► prune transactions
  *      ▲                                                                          │
- *      └──── give space back ◄── forget names ◄── forget archived payments ◄──────┘
+ *      └── give space back ◄── forget names ◄── forget archived ◄── forget payers ◄─┘
  * ```
  *
- * Payments and names are forgotten with `keepPaymentsDays` alone. Each walks to the end of the old
- * rows, step by step. The lease only saves work: two processes that walk at once change nothing.
+ * Payments and names are forgotten with `keepPaymentsDays` alone, payers and names every six hours.
+ * Each walks to the end of the old rows, step by step. The lease only saves work: two processes that
+ * walk at once change nothing.
  */
 export function startRetention(options: {
   context: Pick<SettlementContext, "ledger" | "clock" | "logger">;
@@ -37,16 +38,16 @@ export function startRetention(options: {
   const { ledger, clock, logger } = options.context;
   const restMs = leasesBetweenPasses * options.heartbeatLeaseMs;
   let pass: Pass | undefined;
-  let namesDueAt = clock.now();
+  let wholeDueAt = clock.now();
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
 
   async function work(): Promise<number> {
-    const withNames = clock.now() >= namesDueAt;
-    pass ??= await beginPass(ledger, options.times, withNames);
+    const isWhole = clock.now() >= wholeDueAt;
+    pass ??= await beginPass(ledger, options.times, isWhole);
     const [step] = pass?.steps ?? [];
     if (pass === undefined || step === undefined) {
-      if (pass?.withNames) namesDueAt = clock.now() + namesEveryMs;
+      if (pass?.isWhole) wholeDueAt = clock.now() + wholeEveryMs;
       await endPass();
       return restMs;
     }
@@ -91,14 +92,14 @@ interface Pass {
   readonly lease: Lease;
   /** The walks that are left of it. */
   readonly steps: RetentionStep[];
-  readonly withNames: boolean;
+  readonly isWhole: boolean;
 }
 
 /** A program of the previous release looks for payments and names where they were. */
 async function beginPass(
   ledger: LedgerContext,
   times: RetentionTimes,
-  withNames: boolean,
+  isWhole: boolean,
 ): Promise<Pass | undefined> {
   if (await runsOlderProgram(ledger)) return undefined;
   const lease = await ledger.leases.acquire({
@@ -106,5 +107,5 @@ async function beginPass(
     owner: ledger.processId,
     ttlMs: leaseMs,
   });
-  return lease && { lease, withNames, steps: retentionSteps(ledger, times, { withNames }) };
+  return lease && { lease, isWhole, steps: retentionSteps(ledger, times, { isWhole }) };
 }

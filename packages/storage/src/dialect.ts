@@ -91,6 +91,17 @@ export interface Dialect {
    */
   lockKey<Schema>(transaction: Transaction<Schema>, key: string): Promise<void>;
 
+  /**
+   * Excludes all other writers of a table, and those that lock rows of it, until the transaction
+   * ends. It does not wait for them. SQLite has one writer at a time, so it has nothing to do.
+   *
+   * @returns whether it is locked: no other transaction has written to it and is still open
+   */
+  tryLockTable<Schema>(
+    transaction: Transaction<Schema>,
+    table: keyof Schema & string,
+  ): Promise<boolean>;
+
   readonly insertMany: InsertMany;
 
   /**
@@ -143,6 +154,7 @@ export const sqliteDialect: Dialect = {
   forUpdateSkipLocked: (query) => query,
   forShare: sql``,
   lockKey: async () => {},
+  tryLockTable: async () => true,
   insertMany: insertWithValues,
   liftTimeouts: async () => {},
   hasTable: async (transaction, table) => {
@@ -186,6 +198,7 @@ export const postgresDialect: Dialect = {
   lockKey: async (transaction, key) => {
     await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(transaction);
   },
+  tryLockTable: tryLockPostgresTable,
   insertMany: insertWithCopyOrUnnest,
   liftTimeouts: async (transaction) => {
     await sql.raw(postgresLiftTimeouts).execute(transaction);
@@ -197,6 +210,27 @@ export const postgresDialect: Dialect = {
   reclaimSpace: async () => false,
   classify: classifyPostgresError,
 };
+
+/** A statement that fails would end the transaction, so the failure is caught where it arises. */
+async function tryLockPostgresTable<Schema>(
+  transaction: Transaction<Schema>,
+  table: string,
+): Promise<boolean> {
+  await sql`
+    do $body$
+    begin
+      lock table ${sql.table(table)} in exclusive mode nowait;
+      perform set_config('coinslot.table', 'locked', true);
+    exception when lock_not_available then
+      perform set_config('coinslot.table', 'busy', true);
+    end
+    $body$
+  `.execute(transaction);
+  const { rows } = await sql<{ state: string }>`
+    select current_setting('coinslot.table') as state
+  `.execute(transaction);
+  return rows[0]?.state === "locked";
+}
 
 function uint256(amount: bigint): bigint {
   if (amount < 0n || amount >= 1n << 256n) throw new RangeError(`Not a uint256: ${amount}`);

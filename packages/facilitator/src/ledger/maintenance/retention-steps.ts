@@ -2,6 +2,7 @@ import type { LedgerContext } from "../ledger-context.ts";
 import type { RetentionTimes } from "../ledger-limits.ts";
 import { readCommonTime } from "../queries/common-time.ts";
 import { type ArchiveOptions, archivePayments } from "./archive-payments.ts";
+import { forgetPayers } from "./forget-payers.ts";
 import { forgetPayments } from "./forget-payments.ts";
 import { findSummedRoutes, forgetSoldNames } from "./forget-sold-names.ts";
 import { pruneTransactions } from "./prune-transactions.ts";
@@ -17,7 +18,7 @@ export type RetentionStep = () => Promise<"again" | "done">;
 /**
  * The walks of a pass over the old rows, in this order. Their bounds are those of its first step, by
  * the earlier one of this process's clock and the database's. A clock that is ahead ends nothing.
- * The walk over the dictionary of names reads all of it, so few passes do.
+ * Those over payers and over the dictionary of names read all of them, so few passes do.
  *
  * A payment that is archived meanwhile, here or by another process, is read by the second walk over
  * payments. So the names that they have kept are all that payments refer to.
@@ -25,7 +26,7 @@ export type RetentionStep = () => Promise<"again" | "done">;
 export function retentionSteps(
   ledger: LedgerContext,
   times: RetentionTimes,
-  { withNames = true }: { withNames?: boolean } = {},
+  { isWhole = true }: { isWhole?: boolean } = {},
 ): RetentionStep[] {
   const { keepPaymentsMs } = times;
   let bounds: Bounds | undefined;
@@ -33,7 +34,7 @@ export function retentionSteps(
     bounds ??= boundsAt(await readCommonTime(ledger), times);
     return bounds;
   };
-  const forgetsNames = withNames && keepPaymentsMs !== undefined;
+  const forgetsNames = isWhole && keepPaymentsMs !== undefined;
   const keptNames = new Set<number>();
   const limit = rowsAtOnce;
   const walk = (step: (after: string) => Promise<WalkStep>): RetentionStep => {
@@ -49,6 +50,14 @@ export function retentionSteps(
     walk(async (after) => archivePayments(ledger, { after, limit, ...(await readBounds()) })),
     walk(async (after) => pruneTransactions(ledger, { after, limit, ...(await readBounds()) })),
   ];
+  if (isWhole) {
+    let payer = "";
+    steps.push(async () => {
+      const next = await forgetPayers(ledger, { after: payer, limit });
+      payer = next ?? "";
+      return next === undefined ? "done" : "again";
+    });
+  }
   if (keepPaymentsMs !== undefined) {
     const readForgotten = async () => timeBefore((await readBounds()).now, keepPaymentsMs);
     steps.push(
