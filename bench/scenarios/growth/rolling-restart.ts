@@ -3,20 +3,14 @@ import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type Devnet,
-  devSeedPhrase,
-  startDevnet,
-  startPostgres,
-  testUsdt0,
-} from "@coinslot/devnet";
-import { bundleProgram } from "@coinslot/devnet/bundle-program";
+import { type Devnet, startDevnet, startPostgres, testUsdt0 } from "@coinslot/devnet";
 import { encodePaymentPayload } from "@coinslot/protocol";
 import type { Figure } from "../../support/figure.ts";
 import { getPaid } from "../../support/get-paid.ts";
 import { percentile } from "../../support/measure.ts";
-import { type SellerProcess, startSellerProcess } from "../../support/seller.ts";
-import { fundPayers, price, requirementsOf, signPayments } from "../../support/signed-payments.ts";
+import type { SellerProcess } from "../../support/seller.ts";
+import { type SellerFleet, startSellerFleet } from "../../support/seller-fleet.ts";
+import { fundPayers, price, signPayments } from "../../support/signed-payments.ts";
 
 const sellerCount = 3;
 const buyerCount = 12;
@@ -31,36 +25,20 @@ export async function rollingRestart(): Promise<Figure[]> {
   const devnet = await startDevnet({ accountCount: 44 });
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   const postgres = await startPostgres();
-  const sellers: SellerProcess[] = [];
-  const started: SellerProcess[] = [];
+  let fleet: SellerFleet | undefined;
   try {
     await fundPayers(devnet);
-    const source = new URL("../../support/seller-process.ts", import.meta.url);
-    const program = await bundleProgram(source, folder, { minifies: true });
-    const database = await postgres.createDatabase();
-    const startSeller = async () => {
-      const seller = await startSellerProcess(program, {
-        kind: "ours",
-        rpcUrl: devnet.rpcUrl,
-        chainId: devnet.chainId,
-        relayer: { seedPhrase: devSeedPhrase, accountIndex: 1, addressCount: sellerCount },
-        ledger: database.url,
-        requirements: requirementsOf(devnet),
-      });
-      started.push(seller);
-      return seller;
-    };
-    for (let index = 0; index < sellerCount; index += 1) sellers.push(await startSeller());
+    const { url: ledger } = await postgres.createDatabase();
+    fleet = await startSellerFleet({ devnet, folder, ledger, count: sellerCount });
     const before = await takings(devnet);
     const headers = (await signPayments(devnet, payments)).map(encodePaymentPayload);
-    const load = startBuyers(sellers, headers);
+    const load = startBuyers(fleet.living, headers);
     await sleep(settledMs);
     const calm = load.times.splice(0);
     for (let index = 0; index < sellerCount; index += 1) {
-      const [oldest] = sellers.splice(0, 1);
-      await oldest?.retire();
+      await fleet.retireOldest();
       await sleep(settledMs / 5);
-      sellers.push(await startSeller());
+      await fleet.start();
       await sleep(settledMs / 5);
     }
     const restarting = load.times.splice(0);
@@ -92,7 +70,7 @@ export async function rollingRestart(): Promise<Figure[]> {
       },
     ];
   } finally {
-    await Promise.all(started.map((seller) => seller.stop()));
+    await fleet?.stop();
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
     await devnet.stop();

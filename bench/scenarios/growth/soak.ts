@@ -3,20 +3,15 @@ import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Devnet, devSeedPhrase, startDevnet, startPostgres } from "@coinslot/devnet";
-import { bundleProgram } from "@coinslot/devnet/bundle-program";
+import { type Devnet, startDevnet, startPostgres } from "@coinslot/devnet";
 import { eip3009Abi, encodePaymentPayload } from "@coinslot/protocol";
 import { startCountingProxy } from "../../support/counting-proxy.ts";
 import type { Figure } from "../../support/figure.ts";
 import { getPaid } from "../../support/get-paid.ts";
 import { percentile, timeConcurrently } from "../../support/measure.ts";
-import { type SellerProcess, startSellerProcess } from "../../support/seller.ts";
-import {
-  fundPayers,
-  requirementsOf,
-  signPayment,
-  signPayments,
-} from "../../support/signed-payments.ts";
+import type { SellerProcess } from "../../support/seller.ts";
+import { type SellerFleet, startSellerFleet } from "../../support/seller-fleet.ts";
+import { fundPayers, signPayment, signPayments } from "../../support/signed-payments.ts";
 
 const sellerCount = 3;
 const minutes = Number(process.env.BENCH_SOAK_MINUTES ?? 3);
@@ -44,27 +39,13 @@ export async function soak(): Promise<Figure[]> {
   const devnet = await startDevnet({ accountCount: 44, blockTimeSeconds: 1 });
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   const postgres = await startPostgres();
-  const started: SellerProcess[] = [];
+  let fleet: SellerFleet | undefined;
   try {
     await fundPayers(devnet);
-    const source = new URL("../../support/seller-process.ts", import.meta.url);
-    const program = await bundleProgram(source, folder, { minifies: true });
     const database = await postgres.createDatabase();
     const proxy = await startCountingProxy(database.url);
-    const startSeller = async () => {
-      const seller = await startSellerProcess(program, {
-        kind: "ours",
-        rpcUrl: devnet.rpcUrl,
-        chainId: devnet.chainId,
-        relayer: { seedPhrase: devSeedPhrase, accountIndex: 1, addressCount: sellerCount },
-        ledger: proxy.url,
-        requirements: requirementsOf(devnet),
-      });
-      started.push(seller);
-      return seller;
-    };
-    const sellers: SellerProcess[] = [];
-    for (let index = 0; index < sellerCount; index += 1) sellers.push(await startSeller());
+    fleet = await startSellerFleet({ devnet, folder, ledger: proxy.url, count: sellerCount });
+    const sellers = fleet.living;
     const perSecond = (await measureCapacity(devnet, sellers)) / 2;
     const load = startBuyers({ devnet, sellers, perSecond });
     const samples: Sample[] = [];
@@ -85,10 +66,8 @@ export async function soak(): Promise<Figure[]> {
       console.error(describe(sample, now.bought));
       if (performance.now() < replaceAt) continue;
       replaceAt += replaceMs;
-      // A load balancer takes a seller out before it stops.
-      const [oldest] = sellers.splice(0, 1);
-      await oldest?.retire();
-      sellers.push(await startSeller());
+      await fleet.retireOldest();
+      await fleet.start();
     }
     const purchases = await load.stop();
     const used = await usedNonces(devnet);
@@ -119,7 +98,7 @@ export async function soak(): Promise<Figure[]> {
       flatness("statements for a payment", samples, "statements", { unit: "statements" }),
     ];
   } finally {
-    await Promise.all(started.map((seller) => seller.stop()));
+    await fleet?.stop();
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
     await devnet.stop();

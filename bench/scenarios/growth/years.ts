@@ -1,24 +1,23 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Devnet, startDevnet, startPostgres, withDatabase } from "@coinslot/devnet";
-import { createFacilitator, openLedgerReader } from "@coinslot/facilitator";
+import { type Devnet, startDevnet, startPostgres } from "@coinslot/devnet";
 import { createLedger } from "../../../packages/facilitator/src/ledger/create-ledger.ts";
 import { retentionSteps } from "../../../packages/facilitator/src/ledger/maintenance/retention-steps.ts";
 import { openLedger } from "../../../packages/facilitator/src/ledger/open-ledger.ts";
 import type { Figure } from "../../support/figure.ts";
 import { generatePayments } from "../../support/generate-payments.ts";
-import { percentile, timeConcurrently, timeEach } from "../../support/measure.ts";
-import { fundPayers, requirementsOf, signPayments } from "../../support/signed-payments.ts";
-
-type Engine = "sqlite" | "postgres";
+import { fundPayers } from "../../support/signed-payments.ts";
+import {
+  dayMs,
+  type Engine,
+  measureSize,
+  processorMsSince,
+  readLedger,
+  useLedger,
+} from "./large-ledger.ts";
 
 const rows = Number(process.env.BENCH_LEDGER_ROWS ?? 100_000);
-const dayMs = 86_400_000;
-/** Rows of an export, at most. */
-const exported = 200_000;
-/** Settlements that are measured, after as many to warm up. */
-const settlements = 1_024;
 
 /** A year of payments that ended more than 30 days ago, on each engine. */
 export async function years(): Promise<Figure[]> {
@@ -45,7 +44,7 @@ async function yearsOn(engine: Engine, devnet: Devnet): Promise<Figure[]> {
     const written = await measureSize(url);
     const retired = await retire(url);
     const kept = await measureSize(url);
-    const reads = await readLedger(url);
+    const reads = await readLedger(url, { deepAt: Date.now() - 200 * dayMs });
     const used = await useLedger(devnet, url);
     const name = (what: string) => `${what}, ${rows.toLocaleString("en")} payments, ${engine}`;
     const perPayment = (bytes: number) => ({ value: bytes / rows, unit: "bytes" });
@@ -119,100 +118,4 @@ async function retire(url: string): Promise<{ processorMs: number; longestMs: nu
   } finally {
     await close();
   }
-}
-
-/** Bytes of all tables and indexes in use, and of their files. */
-async function measureSize(url: string): Promise<{ used: number; file: number }> {
-  return withDatabase(url, async ({ engine, read, execute }) => {
-    if (engine === "sqlite") {
-      await execute("pragma wal_checkpoint(truncate)");
-      const [row] = await read(`
-        select (page_count - freelist_count) * page_size as used
-        from pragma_page_count, pragma_freelist_count, pragma_page_size`);
-      return { used: Number(row?.used), file: (await stat(url.slice("sqlite:".length))).size };
-    }
-    const measure = async () => {
-      const [row] = await read(`
-        select sum(pg_total_relation_size(oid)) as bytes from pg_class
-        where relnamespace = 'public'::regnamespace and relkind = 'r'`);
-      return Number(row?.bytes);
-    };
-    // As autovacuum does: indexes keep their empty pages for new rows.
-    await execute("vacuum");
-    const file = await measure();
-    await execute("vacuum full");
-    return { used: await measure(), file };
-  });
-}
-
-async function readLedger(
-  url: string,
-): Promise<{ newestMs: number; deepMs: number; exportMs: number }> {
-  const { payments, close } = await openLedgerReader({ url });
-  try {
-    const middle = Date.now() - 200 * dayMs;
-    const cursor = middle.toString(16).padStart(12, "0");
-    const turns = Array.from({ length: 50 });
-    const pageOf = (page: { cursor?: string }) => async () => {
-      await payments.list({ limit: 100, ...page });
-    };
-    const newest = await timeEach(turns, pageOf({}));
-    const deep = await timeEach(turns, pageOf({ cursor }));
-    let next: string | undefined;
-    let count = 0;
-    const startedAt = performance.now();
-    do {
-      const page = await payments.list({ limit: 1_000, cursor: next });
-      count += page.payments.length;
-      next = page.nextCursor;
-    } while (next !== undefined && count < exported);
-    return {
-      newestMs: percentile(newest, 0.5),
-      deepMs: percentile(deep, 0.5),
-      exportMs: ((performance.now() - startedAt) / count) * 1_000,
-    };
-  } finally {
-    await close();
-  }
-}
-
-/** Starts a facilitator on the ledger, and settles. */
-async function useLedger(
-  devnet: Devnet,
-  ledger: string,
-): Promise<{ startMs: number; processorMs: number }> {
-  const startedAt = performance.now();
-  const facilitator = createFacilitator({
-    networks: [
-      {
-        network: devnet.network,
-        rpcUrls: [devnet.rpcUrl],
-        relayer: { privateKey: devnet.accounts.relayer.privateKey },
-      },
-    ],
-    ledger,
-  });
-  await facilitator.ready();
-  const startMs = performance.now() - startedAt;
-  try {
-    const requirements = requirementsOf(devnet);
-    const settle = async (payments: Awaited<ReturnType<typeof signPayments>>) => {
-      const before = process.cpuUsage();
-      await timeConcurrently(payments, 64, async (payment) => {
-        const { success, errorReason } = await facilitator.settle(payment, requirements);
-        if (!success) throw new Error(`A good payment was not settled: ${errorReason}`);
-      });
-      return processorMsSince(before) / payments.length;
-    };
-    await settle(await signPayments(devnet, settlements));
-    const payments = await signPayments(devnet, settlements);
-    return { startMs, processorMs: await settle(payments) };
-  } finally {
-    await facilitator.close();
-  }
-}
-
-function processorMsSince(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000;
 }
