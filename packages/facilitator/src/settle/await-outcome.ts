@@ -65,7 +65,11 @@ export async function awaitOutcome(
   const startedAt = performance.now();
   const network = isNew ? payment?.network : known.authorization.network;
   notifier.follow(known.id);
-  const waiting = notifier.wait(known.id, { token, timeoutMs: timeoutMs(network, known) });
+  const waiting = notifier.wait(known.id, {
+    token,
+    timeoutMs: timeoutMs(network, known),
+    isResumed: !isNew,
+  });
   const settlement = payment && settlements.get(payment.network);
   if (settlement && isNew) planQueued(settlement, orderedPayment(known, payment));
   // Without a token another request holds it, and the process of that one settles it.

@@ -7,6 +7,7 @@ import { channelOf } from "../ledger/process-id.ts";
 import { getConcluded } from "../ledger/queries/list-payments.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
+import { pollWaits } from "./poll-waits.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 
 export interface OutcomeNotifierOptions {
@@ -16,8 +17,8 @@ export interface OutcomeNotifierOptions {
   metrics: SettlementMetrics;
   emit: (event: SettlementEvent) => void;
   /**
-   * Interval between reads of the ledger for missed outcomes. Messages between processes may get
-   * lost.
+   * Interval between reads of the ledger for outcomes whose message was lost. Those that have
+   * been waited for since the last one are read.
    */
   pollMs: number;
 }
@@ -27,11 +28,12 @@ export interface OutcomeNotifier {
   /**
    * Returns the payment once it has an outcome, or its current state when the time is over.
    * `undefined`: there is no such payment, or another reservation than `token` has it, or had it
-   * last. Without a token, the outcome of any reservation counts.
+   * last. Without a token, the outcome of any reservation counts. A payment that was not queued by
+   * this call may have ended before it: `isResumed`.
    */
   wait(
     paymentId: string,
-    options: { token: string | undefined; timeoutMs: number },
+    options: { token: string | undefined; timeoutMs: number; isResumed?: boolean },
   ): Promise<ConcludedPayment | undefined>;
   /** Follows a payment for its events, also after the last waiter has gone. */
   follow(paymentId: string): void;
@@ -51,6 +53,7 @@ const idsPerMessage = 150;
 interface Waiter {
   /** Of its reservation. A payment that failed or was released may be reserved again for another. */
   token: string | undefined;
+  isResumed: boolean;
   end(payment: ConcludedPayment | undefined): void;
 }
 
@@ -74,22 +77,17 @@ export async function createOutcomeNotifier(
     changed: new Set(),
   };
   const { waiters, followed } = notifier;
+  const waiting = () => [...waiters.keys(), ...followed];
   const reading = createSingleFlight(() => readChanged(notifier));
-  let cancelPoll: (() => void) | undefined;
 
   const stopListening = await listenTo(ledger, (payload) => {
     // Without a payload the connection was lost for a while: anything may have happened.
-    const ids = payload === undefined ? [...waiters.keys(), ...followed] : payload.split(",");
+    const ids = payload === undefined ? waiting() : payload.split(",");
     markChanged(ids.filter((id) => waiters.has(id) || followed.has(id)));
   });
-  poll();
-
-  function poll(): void {
-    cancelPoll = clock.setTimer(() => {
-      markChanged([...waiters.keys(), ...followed]);
-      poll();
-    }, pollMs);
-  }
+  const mayHaveEnded = (id: string) =>
+    [...(waiters.get(id) ?? [])].some(({ isResumed }) => isResumed);
+  const stopPolls = pollWaits({ clock, pollMs, waiting, mayHaveEnded, onOverdue: markChanged });
 
   function markChanged(ids: readonly string[]): void {
     if (ids.length === 0) return;
@@ -120,7 +118,7 @@ export async function createOutcomeNotifier(
       }
     },
     async stop() {
-      cancelPoll?.();
+      stopPolls();
       await reading.stop();
       // Remaining waiters get the current state. Another process, or the next start, goes on.
       // In rounds: a caller may begin to wait during a read, whose rows are then too old for it.
@@ -169,8 +167,9 @@ function idsByChannel(
 function waitFor(
   { ledger, clock, waiters }: Notifier,
   paymentId: string,
-  { token, timeoutMs }: { token: string | undefined; timeoutMs: number },
+  options: Parameters<OutcomeNotifier["wait"]>[1],
 ): Promise<ConcludedPayment | undefined> {
+  const { token, timeoutMs, isResumed = false } = options;
   return new Promise((resolve, reject) => {
     const cancel = clock.setTimer(() => {
       forget(waiters, paymentId, waiter);
@@ -181,6 +180,7 @@ function waitFor(
     }, timeoutMs);
     const waiter: Waiter = {
       token,
+      isResumed,
       end(payment) {
         cancel();
         resolve(payment);
