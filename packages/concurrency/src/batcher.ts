@@ -3,8 +3,8 @@ export interface BatcherOptions {
   maxItems: number;
   /** Most runs at a time. Default 1. */
   maxConcurrent?: number | undefined;
-  /** Milliseconds after a run until the next one that is not full, by its duration. Default 0. */
-  pauseMs?: ((tookMs: number) => number) | undefined;
+  /** Milliseconds after a run until the next one that is not full. Default 0. */
+  pauseMs?: ((run: { tookMs: number; items: number }) => number) | undefined;
 }
 
 /** Runs after the I/O of this turn, so that calls which arrived together run together. */
@@ -93,7 +93,7 @@ export function createBatcher<Item, Result>(
     }
     underWay -= 1;
     const endedAt = performance.now();
-    pausesUntil = endedAt + pauseMs(endedAt - startedAt);
+    pausesUntil = endedAt + pauseMs({ tookMs: endedAt - startedAt, items: batch.length });
     schedule();
   }
 

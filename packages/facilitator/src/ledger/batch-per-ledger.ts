@@ -23,7 +23,7 @@ export function batchPerLedger<Ledger extends Pick<LedgerContext, "heartbeat">, 
     if (batcher === undefined) {
       batcher = createBatcher((items: readonly Item[]) => run(ledger, items), {
         ...options,
-        pauseMs: (tookMs) => pauseAfter(ledger, tookMs),
+        pauseMs: (last) => pauseAfter(ledger, last),
       });
       batchers.set(ledger, batcher);
     }
@@ -37,7 +37,14 @@ export const maxAtOnce = 250;
 /** Longest pause, however slow the database is. */
 const maxPauseMs = 100;
 
-/** After a run, the database has time for a run of each other process. */
-function pauseAfter({ heartbeat }: Pick<LedgerContext, "heartbeat">, tookMs: number): number {
-  return Math.min((heartbeat.living.length - 1) * tookMs, maxPauseMs);
+/**
+ * After a run, the database has time for a run of each other process: of as many as the run had
+ * further items. A run of one saved no statement, and the next call is likely to be alone, too.
+ */
+export function pauseAfter(
+  { heartbeat }: { heartbeat: Pick<LedgerContext["heartbeat"], "living"> },
+  { tookMs, items }: { tookMs: number; items: number },
+): number {
+  const others = heartbeat.living.length - 1;
+  return Math.min(Math.min(others, items - 1) * tookMs, maxPauseMs);
 }
