@@ -7,7 +7,8 @@ import {
   listenToHandOvers,
   queueChannel,
 } from "./fleet/hand-over.ts";
-import { passOn, planAdopted, planSweep } from "./fleet/plan-payments.ts";
+import type { ReceivedPayments } from "./fleet/hand-over-message.ts";
+import { passOn, planAdopted, planHandedOver, planSweep } from "./fleet/plan-payments.ts";
 import { createRetiredRelayers, type RetiredRelayers } from "./fleet/retired-relayers.ts";
 import {
   leasesChannel,
@@ -96,8 +97,8 @@ export async function startNetworkSettlement(
     for (const [channel, handle] of handlersOf(settlement)) {
       subscriptions.push(await ledger.listen(channel, handle));
     }
-    const onHandOver = (ids: readonly string[]) => planAdopted(settlement, ids);
-    subscriptions.push(await listenToHandOvers(ledger, network.network, onHandOver));
+    const onHandOver = (received: ReceivedPayments) => planHandedOver(settlement, received);
+    subscriptions.push(await listenToHandOvers(settlement.context, network.network, onHandOver));
     const onSighting = (sighting: Sighting) => learnSighting(settlement, sighting);
     subscriptions.push(await listenToSightings(ledger, network.network, onSighting));
   } catch (error) {

@@ -48,6 +48,48 @@ test("a simulation does not apply to another authorization with the same nonce",
   }
 });
 
+test("a simulation of another process counts from the time at which that one made it", () => {
+  let now = 0;
+  const there = createSimulationCache({ ...times, now: () => now });
+  there.remember(first, { ...facts, gasUsed: 400_000n });
+  now = 999;
+  const shared = there.share(first);
+  if (shared === undefined) throw new Error("It is not shared");
+  expect(shared).toMatchObject({ gasUsed: 300_000n, at: 0 });
+  let hereNow = 5_000;
+  const here = createSimulationCache({ ...times, now: () => hereNow });
+  here.learn(first.id.network, { ...shared, at: 4_700 });
+  expect(here.recall(first)).toMatchObject({ payerHasCode: false, gasUsed: 300_000n });
+  const signedAnew: Claim = { ...first, signature: `0x${"22".repeat(65)}` };
+  for (const other of [second, signedAnew]) expect(here.recall(other)).toBeUndefined();
+  expect(here.share(first)).toBeUndefined();
+  hereNow = 5_700;
+  expect(here.recall(first)).toBeUndefined();
+  now = 1_000;
+  expect(there.share(first)).toBeUndefined();
+});
+
+test("a simulation of another process is dropped once a transaction carries its payment", () => {
+  const there = createSimulationCache({ ...times, now: () => 0 });
+  there.remember(first, facts);
+  const here = createSimulationCache({ ...times, now: () => 0 });
+  const shared = there.share(first);
+  if (shared !== undefined) here.learn(first.id.network, shared);
+  expect(here.recall(first)).toBeDefined();
+  here.forget(first);
+  expect(here.recall(first)).toBeUndefined();
+});
+
+test("a simulation of a payer with code, or without its gas, is not shared", () => {
+  const simulationCache = createSimulationCache({ ...times, now: () => 0 });
+  simulationCache.remember(first, { ...facts, payerHasCode: true });
+  simulationCache.remember(second, { ...facts, gasUsed: undefined });
+  expect([simulationCache.share(first), simulationCache.share(second)]).toEqual([
+    undefined,
+    undefined,
+  ]);
+});
+
 test("twelve payments of payers with code fit the default gas budget of a minute", () => {
   const simulationCache = createSimulationCache({ ...times, now: () => 0 });
   const signature: Hex = `0x${"77".repeat(100)}`;

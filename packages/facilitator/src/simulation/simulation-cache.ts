@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type AuthorizationId, authorizationKey, type Network } from "@coinslot/protocol";
 import { schemeOf } from "../schemes/registry.ts";
 import type { Claim } from "../schemes/scheme.ts";
@@ -12,6 +13,18 @@ export interface CallFacts {
 }
 
 /**
+ * A fresh simulation, for the other processes of the ledger: of a payer without code, and with its
+ * gas.
+ */
+export interface SharedSimulation {
+  /** Of the whole authorization and its signature. */
+  digest: string;
+  gasUsed: bigint;
+  /** When it was made, by the clock of the process that reads this. */
+  at: number;
+}
+
+/**
  * Recent simulations, by the whole authorization and its signature. One nonce may be signed for
  * many things, and a fact about one of them proves nothing about another.
  */
@@ -19,6 +32,10 @@ export interface SimulationCache {
   remember(transfer: Claim, facts: CallFacts): void;
   /** The facts about a transfer simulated so recently that it need not be tried again. */
   recall(transfer: Claim): CallFacts | undefined;
+  /** A fresh simulation of this transfer, for the process that is to settle it. */
+  share(transfer: Claim): SharedSimulation | undefined;
+  /** Takes over what another process of this ledger has simulated. */
+  learn(network: Network, simulation: SharedSimulation): void;
   /** For a payment that a transaction carries, or that was refused: it has to be tried again. */
   forget(transfer: Claim): void;
   /**
@@ -49,6 +66,8 @@ export function createSimulationCache(options: {
   let lastGas: bigint | undefined;
   const entries = new Map<string, CallFacts & { at: number }>();
   const atRisk = new Map<string, { gas: bigint; at: number }>();
+  /** Simulations of other processes, by their digests. */
+  const learnt = new Map<string, CallFacts & { at: number }>();
 
   /** Adds an entry, and drops those that are older than `maxAgeMs`. */
   function put<Entry extends { at: number }>(
@@ -64,12 +83,20 @@ export function createSimulationCache(options: {
     }
   }
 
+  /** No call was granted more. A node that returns more would only spoil a transaction's gas limit. */
+  function capGas<Gas extends bigint | undefined>(network: Network, gas: Gas): Gas | bigint {
+    const callGas = callGasOf(network);
+    return gas !== undefined && gas > callGas ? callGas : gas;
+  }
+
+  function isFresh(entry: { at: number } | undefined): boolean {
+    return entry !== undefined && now() - entry.at < freshMs;
+  }
+
   return {
     remember(transfer, { payerHasCode, gasUsed: reported }) {
       const callGas = callGasOf(transfer.id.network);
-      // No call was granted more. A node that returns more would only spoil a transaction's gas
-      // limit.
-      const gasUsed = reported !== undefined && reported > callGas ? callGas : reported;
+      const gasUsed = capGas(transfer.id.network, reported);
       lastGas = gasUsed ?? lastGas;
       const at = now();
       const entry = { payerHasCode, gasUsed, at };
@@ -80,13 +107,34 @@ export function createSimulationCache(options: {
       put(atRisk, { key, entry: { gas, at }, maxAgeMs: keepMs });
     },
     recall(transfer) {
-      const entry = entries.get(simulationKey(transfer));
-      return entry && now() - entry.at < freshMs ? entry : undefined;
+      const key = simulationKey(transfer);
+      const own = entries.get(key);
+      if (isFresh(own)) return own;
+      const other = learnt.size === 0 ? undefined : learnt.get(digestOf(key));
+      return isFresh(other) ? other : undefined;
+    },
+    share(transfer) {
+      const key = simulationKey(transfer);
+      const entry = entries.get(key);
+      if (!isFresh(entry) || entry?.gasUsed === undefined || entry.payerHasCode) return undefined;
+      return { digest: digestOf(key), gasUsed: entry.gasUsed, at: entry.at };
+    },
+    learn(network, { digest, gasUsed: reported, at }) {
+      const gasUsed = capGas(network, reported);
+      lastGas = gasUsed;
+      const entry = { payerHasCode: false, gasUsed, at };
+      put(learnt, { key: digest, entry, maxAgeMs: freshMs });
     },
     forget(transfer) {
-      entries.delete(simulationKey(transfer));
+      const key = simulationKey(transfer);
+      entries.delete(key);
+      if (learnt.size > 0) learnt.delete(digestOf(key));
     },
     gasAtRisk: (id) => (atRisk.size === 0 ? undefined : atRisk.get(authorizationKey(id))?.gas),
     typicalGas: () => gasOfCall(lastGas),
   };
+}
+
+function digestOf(key: string): string {
+  return createHash("sha256").update(key).digest("base64url").slice(0, 22);
 }

@@ -1,10 +1,12 @@
 import { once } from "node:events";
+import { systemClock } from "@coinslot/chain";
 import { devSeedPhrase, withDatabase } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { openDatabase } from "@coinslot/storage";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
-import { devRelayer, settle } from "../../testing/settling-actions.ts";
+import { startCountingProxy } from "../../testing/counting-proxy.ts";
+import { devRelayer, reserve, settle } from "../../testing/settling-actions.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
 
@@ -259,6 +261,25 @@ describe("processes that share relayers, on PostgreSQL", () => {
     expect(settled.every(({ success }) => success)).toBe(true);
     expect(new Set(heard)).toEqual(new Set([`coinslot_queue_${holderId}`]));
     expect(await settle(holder, await pay())).toMatchObject({ success: true });
+  });
+
+  it("try a payment once that one sells and another settles", async () => {
+    const { devnet, join, pay } = await begin();
+    const node = await startCountingProxy(devnet.rpcUrl);
+    onTestFinished(() => node.close());
+    const options = {
+      network: { rpcUrls: [node.url] as const },
+      times: noSweeps,
+      // By this clock a trial is fresh, however busy the machine is.
+      clock: { now: () => systemClock.now() / 1_000, setTimer: systemClock.setTimer },
+    };
+    await join(1, options);
+    const seller = await join(1, options);
+    const paid = await pay();
+    node.take();
+    const settled = await settle(seller, paid, await reserve(seller, paid));
+    expect(settled).toMatchObject({ success: true });
+    expect(node.take().get("eth_call")).toBe(1);
   });
 
   /** Two processes with a relayer each, of which the first one's has lost its gas money. */

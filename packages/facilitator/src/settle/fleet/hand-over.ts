@@ -2,6 +2,13 @@ import { createSingleFlight } from "@coinslot/concurrency";
 import type { Network } from "@coinslot/protocol";
 import { channelOf } from "../../ledger/process-id.ts";
 import type { SettlementContext } from "../context.ts";
+import {
+  encodeHandOver,
+  type HandedOver,
+  maxHandedOver,
+  parseHandOver,
+  type ReceivedPayments,
+} from "./hand-over-message.ts";
 import type { RelayerSharing } from "./share-relayers.ts";
 
 /**
@@ -9,13 +16,11 @@ import type { RelayerSharing } from "./share-relayers.ts";
  * payload is the network.
  */
 export const queueChannel = "coinslot_queue";
-/** Ids in one message: PostgreSQL takes 8,000 bytes, an id has 44. */
-const maxIds = 150;
 
 /** Gives queued payments to a process that can settle them. */
 export interface HandOver {
   /** Hands payments over. Returns false, and does nothing, where no other process has a relayer. */
-  offer(paymentIds: readonly string[]): boolean;
+  offer(payments: readonly HandedOver[]): boolean;
   /** Resolves when all messages are sent. */
   idle(): Promise<void>;
 }
@@ -26,22 +31,22 @@ export interface HandOver {
  * next one.
  */
 export function createHandOver(options: {
-  context: Pick<SettlementContext, "ledger" | "logger">;
+  context: Pick<SettlementContext, "ledger" | "logger" | "clock">;
   network: Network;
   sharing: Pick<RelayerSharing, "others">;
 }): HandOver {
   const { context, network, sharing } = options;
-  const { ledger, logger } = context;
-  const waiting: string[] = [];
+  const { ledger, logger, clock } = context;
+  const waiting: HandedOver[] = [];
   let turn = 0;
   const sending = createSingleFlight(async () => {
     while (waiting.length > 0) {
-      const ids = waiting.splice(0, maxIds);
+      const payments = waiting.splice(0, maxHandedOver);
       const { settlers } = sharing.others();
       const settler = settlers[turn++ % settlers.length];
       const channel = settler && channelOf(queueChannel, settler);
       try {
-        if (channel) await ledger.notify(channel, `${network} ${ids.join()}`);
+        if (channel) await ledger.notify(channel, encodeHandOver(network, payments, clock.now()));
         else await ledger.notify(queueChannel, network);
       } catch (err) {
         logger.warn({ err, network }, "payments could not be handed over; a sweep finds them");
@@ -49,10 +54,10 @@ export function createHandOver(options: {
     }
   });
   return {
-    offer(paymentIds) {
+    offer(payments) {
       const { settlers, hasOlder } = sharing.others();
       if (settlers.length === 0 && !hasOlder) return false;
-      waiting.push(...paymentIds);
+      waiting.push(...payments);
       if (waiting.length > 0) sending.trigger();
       return true;
     },
@@ -62,16 +67,17 @@ export function createHandOver(options: {
 
 /** Listens to the channel of this process for payments of a network. */
 export async function listenToHandOvers(
-  ledger: SettlementContext["ledger"],
+  { ledger, clock }: Pick<SettlementContext, "ledger" | "clock">,
   network: Network,
-  onPayments: (paymentIds: readonly string[]) => void,
+  onPayments: (received: ReceivedPayments) => void,
 ): Promise<() => Promise<void>> {
   const channel = channelOf(queueChannel, ledger.processId);
   // In tests a process may have a name of the previous release.
   if (channel === undefined) return async () => undefined;
   return ledger.listen(channel, (payload) => {
     // No payload: the connection was lost for a while. Sweeps find what was missed.
-    const [name, ids = ""] = payload?.split(" ") ?? [];
-    if (name === network && ids !== "") onPayments(ids.split(","));
+    if (payload === undefined) return;
+    const received = parseHandOver(payload, clock.now());
+    if (received.network === network && received.ids.length > 0) onPayments(received);
   });
 }
