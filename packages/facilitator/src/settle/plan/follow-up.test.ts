@@ -115,6 +115,12 @@ describe("payments that wait behind a transaction", () => {
     }
   });
 
+  it("make the next block of a chain that is twelve times slower than its usual pace", () => {
+    const { p50, p99 } = live({ blocks: regular(12_000, 13), rate: 5, usualMs: 1_000 });
+    expect(p50).toBeLessThan(0.7 * 12_000);
+    expect(p99).toBeLessThan(1.3 * 12_000);
+  });
+
   it("wait little longer for irregular blocks than those that are sent at once", () => {
     const random = randomNumbers();
     let at = 0;
@@ -162,14 +168,31 @@ describe("the time of a further transaction", () => {
     expect(followUpAt({ ...options, dispatchMs: 5_000 })).toBe(10_650);
   });
 
-  it("comes each quarter of a block once the block is late, up to two blocks", () => {
-    const options = { pace: paceOf(1_000, 10_000), dispatchMs: 0 };
-    const at = (now: number, newestAt: number) =>
-      followUpAt({ ...options, flight: { oldestAt: 10_000, newestAt }, now });
-    expect(at(10_100, 10_000)).toBe(10_250);
-    expect(at(10_300, 10_250)).toBe(10_500);
-    expect(at(11_999, 11_500)).toBe(11_750);
-    expect(at(11_999, 11_999)).toBe(Number.POSITIVE_INFINITY);
-    expect(at(12_001, 11_500)).toBe(Number.POSITIVE_INFINITY);
+  /** Time after 10 s, at which the first transaction left for the block that was due. */
+  function after10s(options: { now: number; newestAt: number; dueAt?: number }): number {
+    const pace = paceOf(1_000, options.dueAt ?? 10_000);
+    const flight = { oldestAt: 10_000, newestAt: options.newestAt };
+    return followUpAt({ pace, flight, dispatchMs: 0, now: options.now });
+  }
+
+  it("comes each quarter of a late block, and after two blocks as the silence doubles", () => {
+    expect(after10s({ now: 10_100, newestAt: 10_000 })).toBe(10_250);
+    expect(after10s({ now: 10_300, newestAt: 10_250 })).toBe(10_500);
+    expect(after10s({ now: 11_800, newestAt: 11_750 })).toBe(12_000);
+    expect(after10s({ now: 12_100, newestAt: 12_000 })).toBe(14_000);
+    expect(after10s({ now: 17_000, newestAt: 14_000 })).toBe(18_000);
+  });
+
+  it("never comes after 15 seconds without a block", () => {
+    expect(after10s({ now: 24_999, newestAt: 14_000 })).toBe(18_000);
+    expect(after10s({ now: 25_001, newestAt: 14_000 })).toBe(Number.POSITIVE_INFINITY);
+    expect(after10s({ now: 18_001, newestAt: 18_000 })).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it("never comes where the oldest transaction has missed two blocks", () => {
+    const seen = { newestAt: 11_500, dueAt: 11_900 };
+    expect(after10s({ ...seen, now: 11_600 })).toBe(11_800);
+    expect(after10s({ ...seen, now: 12_001 })).toBe(Number.POSITIVE_INFINITY);
+    expect(after10s({ ...seen, dueAt: 12_900, now: 11_950 })).toBe(Number.POSITIVE_INFINITY);
   });
 });

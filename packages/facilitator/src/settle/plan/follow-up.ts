@@ -7,8 +7,10 @@ const leadShare = 1 / 10;
 const maxLeadShare = 1 / 4;
 /** Interval between further transactions once the block may come at any moment. */
 const lateShare = 1 / 4;
-/** Age of a transaction in flight, in blocks, from which it is stuck, or the chain has stopped. */
+/** Age of a transaction in flight, in blocks, from which it is stuck. */
 const stuckBlocks = 2;
+/** Time without a block from which the chain has stopped. No usual chain is slower. */
+const maxSilenceMs = 15_000;
 /** Blocks that come faster are soon enough for the next transaction. */
 const minBlockMs = 100;
 
@@ -23,10 +25,11 @@ const minBlockMs = 100;
  * a second that is 4% of gas with blocks of 250 ms, and 1% with slower ones.
  *
  * A payment that comes later than that waits for the block behind. While the block is late, a
- * further transaction may leave each quarter of a block's time. After two blocks' time the chain
- * has stopped, or the oldest transaction in flight is stuck. Those behind its nonce would wait with
- * it, and take the places. Then payments gather, as they do where blocks come at once, or their
- * pace is unknown.
+ * further transaction may leave each quarter of a block's time. After two blocks' time without one,
+ * it may leave each time that the silence has doubled: the chain may be slower than its known pace.
+ * The oldest transaction in flight is stuck if it is two blocks old and others came since. The chain
+ * has stopped if none came for 15 s. Those behind its nonce would wait with it, and take the places.
+ * Then payments gather, as they do where blocks come at once, or their pace is unknown.
  *
  * @param dispatchMs usual time from a plan to a node's answer
  */
@@ -40,8 +43,14 @@ export function followUpAt(options: {
   const blockMs = pace.blockMs();
   if (blockMs === undefined || blockMs < minBlockMs) return Number.POSITIVE_INFINITY;
   const leadMs = Math.min(leadShare * blockMs + dispatchMs, maxLeadShare * blockMs);
-  const lastMoment = (pace.dueAt() ?? flight.newestAt) - leadMs;
-  const at = flight.newestAt < lastMoment ? lastMoment : flight.newestAt + lateShare * blockMs;
-  const isStuck = Math.max(at, now) > flight.oldestAt + stuckBlocks * blockMs;
-  return isStuck ? Number.POSITIVE_INFINITY : at;
+  const dueAt = pace.dueAt() ?? flight.newestAt;
+  const lastMoment = dueAt - leadMs;
+  // Before the oldest transaction, blocks came that were not looked for.
+  const silentSince = Math.max(dueAt - blockMs, flight.oldestAt);
+  const silentMs = flight.newestAt - silentSince;
+  const lateMs = silentMs < stuckBlocks * blockMs ? lateShare * blockMs : silentMs;
+  const at = flight.newestAt < lastMoment ? lastMoment : flight.newestAt + lateMs;
+  const leavesAt = Math.max(at, now);
+  const stuckMs = Math.max(stuckBlocks * blockMs, Math.min(leavesAt - silentSince, maxSilenceMs));
+  return leavesAt > flight.oldestAt + stuckMs ? Number.POSITIVE_INFINITY : at;
 }
