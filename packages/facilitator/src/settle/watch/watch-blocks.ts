@@ -1,4 +1,4 @@
-import type { BlockEvent } from "@coinslot/chain";
+import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
@@ -45,6 +45,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     finalBlock: undefined,
     nextLook: { at: Number.POSITIVE_INFINITY, cancel: undefined },
     lookedAt: clock.now(),
+    isLooking: false,
     isStopped: false,
     follow: () => working.trigger(),
   };
@@ -66,7 +67,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   const unsubscribe = network.watcher.subscribe(
     (event) => {
       recordEvent(watch, event);
-      working.trigger();
+      // A look follows the chain itself, once, and also where there is no event.
+      if (!watch.isLooking) working.trigger();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
@@ -178,16 +180,27 @@ function schedulePoll(watch: WatchContext, at: number): void {
   nextLook.cancel = clock.setTimer(() => void look(watch), Math.max(0, wished - clock.now()));
 }
 
-/** Reads the head; its event makes this process follow the chain. A sweep schedules the next. */
+/** Reads the head, and makes this process follow the chain. A sweep schedules the next. */
 async function look(watch: WatchContext): Promise<void> {
   const { nextLook, context, network, onLook } = watch;
   nextLook.at = Number.POSITIVE_INFINITY;
   watch.lookedAt = context.clock.now();
   try {
-    await onLook(await network.watcher.refresh());
+    const head = await readHead(watch);
+    watch.follow();
+    await onLook(head);
   } catch (err) {
     // The watcher's event has reported an outage.
     context.logger.debug({ err, network: network.network }, "the head could not be read");
+    watch.follow();
   }
-  watch.follow();
+}
+
+async function readHead(watch: WatchContext): Promise<BlockHeader> {
+  watch.isLooking = true;
+  try {
+    return await watch.network.watcher.refresh();
+  } finally {
+    watch.isLooking = false;
+  }
 }

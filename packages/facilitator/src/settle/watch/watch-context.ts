@@ -36,6 +36,8 @@ export interface WatchContext extends BlockWatchOptions {
   nextLook: { at: number; cancel: (() => void) | undefined };
   /** Time of the last read of the head. */
   lookedAt: number;
+  /** A look is reading the head. */
+  isLooking: boolean;
   isStopped: boolean;
   /** Compares the ledger with the chain. */
   follow: () => void;
