@@ -25,6 +25,8 @@ const fleetSizes = [1, 2, 4];
 const payerCount = 40;
 const buyersPerSeller = Number(process.env.BENCH_FLEET_BUYERS ?? 128);
 const payments = Number(process.env.BENCH_FLEET_PAYMENTS ?? 4_096);
+/** Number of statements that are printed for each fleet, the most frequent ones. */
+const printed = Number(process.env.BENCH_FLEET_STATEMENTS ?? 0);
 const warmUp = 1_024;
 /** The devnet's relayer, and the accounts behind it. */
 const firstRelayer = 1;
@@ -162,10 +164,12 @@ async function measureFleet(options: Fleet): Promise<Cost> {
     await untilAtRest(devnet);
     times.length = 0;
     const before = await usedBy({ sellers, proxy, url: database.url });
+    const textsBefore = proxy.byText();
     const locks = watchLocks(database.url);
     const seconds = await timeConcurrently(headers, buyers, buy);
     const lockWaits = await locks.end();
     const after = await usedBy({ sellers, proxy, url: database.url });
+    printStatements(`fleet of ${count}, ${buyers} at once`, textsBefore, proxy.byText());
     const perPayment = (name: "processor" | "statements") =>
       (after[name] - before[name]) / payments;
     return {
@@ -215,4 +219,20 @@ async function usedBy(options: {
     statements: proxy.statements(),
     postgres: await postgresSeconds(url),
   };
+}
+
+/** The most frequent statements of 1,000 payments, on standard error. */
+function printStatements(
+  name: string,
+  before: ReadonlyMap<string, number>,
+  after: ReadonlyMap<string, number>,
+): void {
+  if (printed === 0) return;
+  const counts = [...after]
+    .map(([text, count]) => ({ text, count: count - (before.get(text) ?? 0) }))
+    .sort((a, b) => b.count - a.count);
+  console.error(`${name}: statements of 1,000 payments`);
+  for (const { text, count } of counts.slice(0, printed)) {
+    console.error(`${((1_000 * count) / payments).toFixed(1).padStart(9)}  ${text.slice(0, 160)}`);
+  }
 }

@@ -20,6 +20,8 @@ const replaceMs = Math.min(120_000, (minutes * 60_000) / 9);
 const sampleMs = Math.min(30_000, (minutes * 60_000) / 16);
 /** Payments for the measurement of the capacity. */
 const capacityPayments = 3_072;
+/** Purchases a second, on a machine whose capacity cannot be measured for its other work. */
+const fixedPerSecond = Number(process.env.BENCH_SOAK_PER_SECOND ?? 0);
 /** Time for which a buyer repeats one payment. */
 const patienceMs = 60_000;
 const logRange = 1_000n;
@@ -33,7 +35,7 @@ interface Sample {
 
 /**
  * Three sellers on one PostgreSQL, at half of what they can sell, one of them replaced every two
- * minutes. `BENCH_SOAK_MINUTES=30` is the long run.
+ * minutes. `BENCH_SOAK_MINUTES=30` is the long run; `BENCH_SOAK_PER_SECOND` sets the rate.
  */
 export async function soak(): Promise<Figure[]> {
   const devnet = await startDevnet({ accountCount: 44, blockTimeSeconds: 1 });
@@ -46,7 +48,7 @@ export async function soak(): Promise<Figure[]> {
     const proxy = await startCountingProxy(database.url);
     fleet = await startSellerFleet({ devnet, folder, ledger: proxy.url, count: sellerCount });
     const sellers = fleet.living;
-    const perSecond = (await measureCapacity(devnet, sellers)) / 2;
+    const perSecond = fixedPerSecond || (await measureCapacity(devnet, sellers)) / 2;
     const load = startBuyers({ devnet, sellers, perSecond });
     const samples: Sample[] = [];
     const endAt = performance.now() + minutes * 60_000;
