@@ -14,6 +14,8 @@
  *   `requireMigrated`).
  * - `foreign-schema`: the migrations applied to it are not the ones of this program.
  * - `file-locked`: another process owns the database file (see `lockDatabaseFile`).
+ * - `file-replaced`: the database file is another one than was opened, or is gone. Writes go to a
+ *   file that no program will open again.
  * - `statement`: anything else the engine refused, usually a mistake in a query.
  */
 export type DatabaseErrorKind =
@@ -28,6 +30,7 @@ export type DatabaseErrorKind =
   | "older-schema"
   | "foreign-schema"
   | "file-locked"
+  | "file-replaced"
   | "statement";
 
 const retryableKinds: ReadonlySet<DatabaseErrorKind> = new Set([

@@ -18,6 +18,8 @@ export interface DatabaseOptions {
   durable?: boolean;
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
+  /** SQLite: creates a file that is not there. Default `true`. */
+  create?: boolean;
   /**
    * SQLite, with `readOnly`: queries run in a thread of their own. So a long one does not hold the
    * event loop. Not for a database in memory. Default `false`.
@@ -68,6 +70,12 @@ export interface Database<Schema> {
    */
   readonly notify: Notifications["notify"];
   readonly listen: Notifications["listen"];
+  /**
+   * Resolves if what is written stays. On SQLite it rejects with an error of kind `file-replaced`
+   * where the file has been moved, replaced or deleted, and of kind `connection-lost` where the disk
+   * has failed once. Only a new `openDatabase` helps then. PostgreSQL's server judges that itself.
+   */
+  verify(): Promise<void>;
   /** Waits for running queries, then closes. Idempotent. */
   close(): Promise<void>;
 }
@@ -130,6 +138,7 @@ export async function openDatabase<Schema>(options: DatabaseOptions): Promise<Da
     transaction: transact,
     notify: engine.notifications.notify,
     listen: engine.notifications.listen,
+    verify: engine.verify,
     close() {
       closing ??= closeAll();
       return closing;
@@ -144,6 +153,7 @@ async function openEngine(
 ): Promise<Engine> {
   const common = {
     readOnly: options.readOnly ?? false,
+    create: options.create ?? true,
     durable,
     lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
     onBackgroundError: options.onBackgroundError ?? (() => {}),

@@ -10,6 +10,8 @@ export interface Engine {
   readonly notifications: Notifications;
   /** Call at the beginning of a transaction whose durability is not that of the database. */
   setDurability<Schema>(transaction: Transaction<Schema>, durability: Durability): Promise<void>;
+  /** See `Database.verify`. */
+  verify(): Promise<void>;
   /**
    * Resolves once all commits of durability `disk` are there, where a commit does not wait for it.
    */

@@ -59,6 +59,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     },
     // A commit itself waits for the disk.
     sync: async () => {},
+    verify: async () => {},
     notifications: createPostgresNotifications({
       pool,
       label,

@@ -10,6 +10,8 @@ export interface LogSync {
    * `connection-lost`, and from then on always. A disk that has failed once is not trusted again.
    */
   sync(): Promise<void>;
+  /** Throws the failure of the disk, if there was one. */
+  verify(): void;
   close(): Promise<void>;
 }
 
@@ -43,6 +45,9 @@ export function createLogSync(options: { path: string; label: string }): LogSync
 
   return {
     sync: syncing.next,
+    verify() {
+      if (failure !== undefined) throw failure;
+    },
     close: async () => handle?.close(),
   };
 }

@@ -27,6 +27,8 @@ export interface SqliteConnectionOptions {
   path: string;
   label: string;
   readOnly: boolean;
+  /** Creates a file that is not there. Default `true`. */
+  create?: boolean;
 }
 
 interface PreparedStatement {
@@ -126,10 +128,13 @@ function toRow(
 }
 
 /** SQLite's message for a missing folder is the same as for one without access. */
-function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
+function openFile(options: SqliteConnectionOptions): SqliteHandle {
+  const { library, path, label, readOnly, create = true } = options;
   const folder = dirname(path);
   if (path !== memoryPath && !existsSync(folder))
     throw new DatabaseError("configuration", `${label}: the folder ${folder} does not exist`);
+  if (!create && path !== memoryPath && !existsSync(path))
+    throw new DatabaseError("configuration", `${label}: the file does not exist`);
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 

@@ -27,6 +27,10 @@ export interface SqliteDriverOptions {
   sync: () => Promise<void>;
   /** Called at the end. */
   close: () => Promise<void>;
+  /** Called when the writer is the last connection. */
+  beforeLastClose: () => Promise<void>;
+  /** Called once both connections are closed. */
+  afterClose: () => Promise<void>;
 }
 
 /** Kysely's connection: here only a note whether it is inside a transaction. */
@@ -40,7 +44,7 @@ interface Session extends DatabaseConnection {
  * write-ahead log never makes them wait, not even inside another caller's transaction function.
  */
 export function createSqliteDriver(options: SqliteDriverOptions): Driver {
-  const { writer, reader, begin, lockTimeoutMs, sync, close } = options;
+  const { writer, reader, begin, lockTimeoutMs, sync } = options;
   // The time limit ends the self-deadlock of a query that waits for its own transaction.
   const mutex = createMutex({
     timeoutMs: lockTimeoutMs,
@@ -131,10 +135,16 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     },
     async destroy() {
       const release = await mutex.acquire();
-      await close();
-      reader?.close();
-      writer.close();
-      release();
+      try {
+        await options.close();
+        reader?.close();
+        // A log that stays full gets another name.
+        await options.beforeLastClose().catch(() => undefined);
+        writer.close();
+        await options.afterClose();
+      } finally {
+        release();
+      }
     },
   };
 }

@@ -6,6 +6,7 @@ import { sqliteDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
 import { createLocalNotifications } from "../notifications.ts";
 import { createLogSync, type LogSync } from "./log-sync.ts";
+import { type OpenFile, watchOpenFile } from "./open-file.ts";
 import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
 import { openSqliteConnection, type SqliteConnection } from "./sqlite-connection.ts";
 import { createSqliteDriver } from "./sqlite-driver.ts";
@@ -15,6 +16,7 @@ export interface SqliteEngineOptions {
   path: string;
   label: string;
   readOnly: boolean;
+  create: boolean;
   durable: boolean;
   lockTimeoutMs: number;
   cacheMebibytes: number;
@@ -30,11 +32,12 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
   const { path, label, readOnly, durable, lockTimeoutMs } = options;
   const library = await loadSqlite();
   const open = (openReadOnly: boolean) =>
-    openSqliteConnection({ library, path, label, readOnly: openReadOnly });
+    openSqliteConnection({ library, path, label, readOnly: openReadOnly, create: options.create });
 
   const writer = open(readOnly);
   let reader: SqliteConnection | undefined;
   let log: LogSync | undefined;
+  let file: OpenFile | undefined;
   try {
     const journal = await configure(writer, options);
     if (journal === "wal" && !readOnly) log = createLogSync({ path, label });
@@ -43,6 +46,7 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
       reader.exec(
         `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
       );
+      file = await watchOpenFile({ path, label });
     }
   } catch (error) {
     writer.close();
@@ -61,12 +65,18 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
           lockTimeoutMs,
           sync: async () => (durable ? log?.sync() : undefined),
           close: async () => log?.close(),
+          beforeLastClose: async () => file?.emptyLog(writer),
+          afterClose: async () => file?.setLogAside(),
         }),
       createIntrospector: (kysely) => new SqliteIntrospector(kysely),
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
     setDurability: async () => {},
     sync: async () => log?.sync(),
+    async verify() {
+      await file?.verify();
+      log?.verify();
+    },
     notifications: createLocalNotifications(options.onBackgroundError),
   };
 }
@@ -96,6 +106,7 @@ export async function openSqliteReaderEngine(options: SqliteEngineOptions): Prom
     },
     setDurability: async () => {},
     sync: async () => {},
+    verify: async () => {},
     notifications: createLocalNotifications(options.onBackgroundError),
   };
 }
