@@ -19,6 +19,7 @@ export {
   walletLies,
 } from "./contract-modes.ts";
 export type { Database } from "./database.ts";
+export { backUpDatabase, type DatabaseBackup } from "./database-backup.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
 export { describeDevnet } from "./describe-devnet.ts";
 export { describeSchema } from "./describe-schema.ts";

@@ -177,7 +177,8 @@ export function facilitatorFault(error: unknown): Refusal {
   return {
     status: 503,
     error: "facilitator_unavailable",
-    message: "The payment cannot be checked at the moment. Nothing was charged",
+    // An earlier request with the same payment may have moved its money: that was not looked up.
+    message: "The payment cannot be checked at the moment. This request has charged nothing",
     retryAfterSeconds:
       (error instanceof FacilitatorError ? error.retryAfterSeconds : undefined) ?? 2,
   };

@@ -23,11 +23,11 @@ import {
   withEngine,
 } from "./facilitator-context.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
+import { keepEngine } from "./keep-engine.ts";
 import { isReservationHeld } from "./ledger/maintenance/processes.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";
-import { createProcessId } from "./ledger/process-id.ts";
 import {
   getPayment,
   listPayments,
@@ -41,6 +41,7 @@ import {
 } from "./ledger/queries/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
+import { createLedgerHealth } from "./ready/ledger-health.ts";
 import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import type { SignerErrorKind } from "./settle/relay/relayer-signer.ts";
@@ -71,6 +72,11 @@ export interface CoinslotFacilitator
   settle(
     ...parameters: Parameters<ReservingFacilitator["settle"]>
   ): Promise<SettleResponse & { network: Caip2 }>;
+  /**
+   * Why new payments are refused at the moment, in words for an operator; empty while they are
+   * taken. For a `/readyz` of your own.
+   */
+  obstacles(): readonly string[];
   /** The ledger's records of payments. */
   readonly payments: {
     /** The newest first, page by page. */
@@ -134,7 +140,8 @@ export function createFacilitator(
 
   const methods: CoinslotFacilitator = {
     ...hooks.methods(() => methods),
-    ready: async () => (await facilitator.starting).ready(),
+    ready: async () => (await facilitator.engine.current()).ready(),
+    obstacles: () => [facilitator.health.obstacle() ?? []].flat(),
     getSupported: async () => listSupported(configuration),
     verifyLocally: (...request) => verifyBeforeChain(facilitator, ...request),
     verify: (paymentPayload, requirements, verifyOptions) =>
@@ -227,24 +234,30 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   });
   const stops = createStopBoard();
   const patienceMs = configuration.startTimeoutMs;
-  const starting = startEngine({
-    processId: createProcessId(),
-    ledgerUrl: configuration.ledger,
-    chains,
-    checks: checkNetworks({ networks: chains, logger, clock, patienceMs }),
-    settings,
-    retention: configuration.retention,
-    verifier,
-    stops,
-    metrics,
-    logger,
-    now,
+  const checks = checkNetworks({ networks: chains, logger, clock, patienceMs });
+  const health = createLedgerHealth({ logger, clock });
+  const engine = keepEngine({
+    health,
     clock,
-    emit: (event) => emitTo(listeners, configuration, event),
+    start: (options) =>
+      startEngine({
+        ...options,
+        ledgerUrl: configuration.ledger,
+        chains,
+        checks,
+        settings,
+        retention: configuration.retention,
+        verifier,
+        stops,
+        metrics,
+        health,
+        logger: health.logger,
+        now,
+        clock,
+        emit: (event) => emitTo(listeners, configuration, event),
+      }),
   });
-  // `ready` and every method reject with it; there may be no caller.
-  starting.catch(() => undefined);
-  return { configuration, settings, chains, verifier, metrics, listeners, starting, stops };
+  return { configuration, settings, chains, verifier, metrics, listeners, engine, health, stops };
 }
 
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {

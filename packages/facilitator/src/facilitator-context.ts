@@ -2,7 +2,9 @@ import { FacilitatorError } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { FacilitatorConfiguration } from "./configuration/facilitator-configuration.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
+import { type KeptEngine, openedAnew } from "./keep-engine.ts";
 import type { Chain } from "./open-chain.ts";
+import type { LedgerHealth } from "./ready/ledger-health.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 import type { Engine } from "./start-engine.ts";
@@ -17,7 +19,8 @@ export interface FacilitatorContext {
   verifier: Verifier;
   metrics: SettlementMetrics;
   listeners: Set<SettlementListener>;
-  starting: Promise<Engine>;
+  engine: KeptEngine;
+  health: LedgerHealth;
   stops: StopBoard;
 }
 
@@ -41,10 +44,11 @@ export function emitTo(
  *
  * @throws FacilitatorError when its start has failed.
  */
-export async function engineOf({ starting }: FacilitatorContext): Promise<Engine> {
+export async function engineOf({ engine }: FacilitatorContext): Promise<Engine> {
   try {
-    return await starting;
+    return await engine.current();
   } catch (cause) {
+    if (cause instanceof FacilitatorError) throw cause;
     throw new FacilitatorError("The facilitator is not ready", { kind: "unavailable", cause });
   }
 }
@@ -60,8 +64,12 @@ export async function withEngine<Result>(
   try {
     return await work(engine);
   } catch (cause) {
-    if (!isDatabaseError(cause)) throw cause;
-    facilitator.configuration.logger.error({ err: cause }, "the ledger failed");
+    if (!isDatabaseError(cause)) {
+      if (cause instanceof FacilitatorError || facilitator.engine.isWorking(engine)) throw cause;
+      throw openedAnew(cause);
+    }
+    facilitator.health.refused(cause);
+    facilitator.health.logger.error({ err: cause }, "the ledger failed");
     throw new FacilitatorError("The ledger cannot be used at the moment", {
       kind: "unavailable",
       cause,
@@ -70,10 +78,9 @@ export async function withEngine<Result>(
 }
 
 /** Ends the engine, then the connections to the chains. */
-export async function closeFacilitator({ starting, chains }: FacilitatorContext): Promise<void> {
-  const engine = await starting.catch(() => undefined);
+export async function closeFacilitator({ engine, chains }: FacilitatorContext): Promise<void> {
   try {
-    await engine?.close();
+    await engine.close();
   } finally {
     for (const { pool, watcher } of chains) {
       watcher.close();

@@ -14,12 +14,14 @@ import type { ProcessRelayer } from "./ledger/maintenance/process-relayers.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { OperatorReads } from "./ledger/operator-reads.ts";
+import { createProcessId } from "./ledger/process-id.ts";
 import { findClockFault } from "./ledger/queries/common-time.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
 import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
+import type { LedgerHealth } from "./ready/ledger-health.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
 import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
@@ -41,8 +43,12 @@ import type { StopBoard } from "./stops/stop-board.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 export interface EngineOptions {
-  processId: string;
   ledgerUrl: string;
+  /** The ledger was open before. One without tables is not this one, and is not created. */
+  isAnew: boolean;
+  /** Called once if the ledger is not the one any more that was opened. */
+  onReplaced: (reason: unknown) => void;
+  health: LedgerHealth;
   chains: readonly Chain[];
   /** Findings about the networks, under way already. */
   checks: Promise<ReadonlyMap<Network, NetworkReport>>;
@@ -74,11 +80,13 @@ export interface Engine extends SettlingContext {
  * @throws ConfigurationError with all problems, of the networks and of the ledger.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { processId, ledgerUrl, checks, logger } = options;
+  const { ledgerUrl, isAnew, checks, logger } = options;
+  const processId = createProcessId();
   const [opened, checked] = await Promise.allSettled([
     openLedger({
       url: ledgerUrl,
       processId,
+      mustExist: isAnew,
       onBackgroundError: (err) => logger.warn({ err }, "a database connection broke; reconnecting"),
     }),
     checks,
@@ -98,6 +106,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const problems = await checkGenesis(opened.value.database, options.chains);
     if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
     const parts = await startParts(options, {
+      processId,
       database: opened.value.database,
       reports: checked.value,
       begun: (end) => ends.unshift(end),
@@ -114,14 +123,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 async function startParts(
   options: EngineOptions,
   opened: {
+    processId: string;
     database: Database<LedgerSchema>;
     reports: ReadonlyMap<Network, NetworkReport>;
     /** Registers the close function of a part, as soon as it runs. */
     begun: (end: () => Promise<void>) => void;
   },
 ): Promise<Omit<Engine, "close">> {
-  const { processId, chains, settings, verifier, metrics, logger, now, clock, emit } = options;
-  const { database, reports, begun } = opened;
+  const { chains, settings, verifier, metrics, logger, now, clock, emit } = options;
+  const { processId, database, reports, begun } = opened;
   const ledger = createLedger({
     database,
     processId,
@@ -135,6 +145,8 @@ async function startParts(
   });
   begun(() => leaveLedger(ledger));
   await sendHeartbeat(ledger);
+  // Reservations of an earlier engine of this process are looked up before they count as held.
+  ledger.heartbeat.lapsedAt = now();
   const clockFault = await findClockFault(ledger);
   if (clockFault !== undefined) logger.warn({}, clockFault);
   const { times, faultPoint } = settings;
@@ -197,7 +209,11 @@ async function startParts(
     await Promise.all([...settlements.values()].map(stopNetworkSettlement));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const { operatorReads, stopFollower } = await startHousekeeping(options, { context, begun });
+  const { operatorReads, stopFollower } = await startHousekeeping(options, {
+    context,
+    verify: database.verify,
+    begun,
+  });
 
   return {
     context,

@@ -10,15 +10,20 @@ import { followStops, type StopFollower } from "./stops/follow-stops.ts";
 
 /** Starts what a process does beside its payments: upkeep of the ledger, and its operator. */
 export async function startHousekeeping(
-  options: Pick<EngineOptions, "ledgerUrl" | "settings" | "retention" | "stops">,
+  options: Pick<
+    EngineOptions,
+    "ledgerUrl" | "settings" | "retention" | "stops" | "health" | "onReplaced"
+  >,
   parts: {
     context: SettlementContext;
+    /** As `Database.verify`. */
+    verify: () => Promise<void>;
     /** Registers the close function of a part, as soon as it runs. */
     begun: (end: () => Promise<void>) => void;
   },
 ): Promise<{ operatorReads: OperatorReads; stopFollower: StopFollower }> {
-  const { ledgerUrl, settings, retention: times, stops: board } = options;
-  const { context, begun } = parts;
+  const { ledgerUrl, settings, retention: times, stops: board, health, onReplaced } = options;
+  const { context, verify, begun } = parts;
   const { ledger, metrics, logger } = context;
   const { heartbeatLeaseMs } = settings;
   const stopFollower = await followStops({ ledger, board, metrics, logger });
@@ -27,6 +32,9 @@ export async function startHousekeeping(
     context,
     heartbeatLeaseMs,
     refreshStops: stopFollower.refresh,
+    health,
+    verify,
+    onReplaced,
   });
   begun(() => maintenance.stop());
   const operatorReads = createOperatorReads(ledgerUrl, ledger);

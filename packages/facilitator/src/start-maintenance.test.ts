@@ -4,6 +4,7 @@ import type { LedgerContext } from "./ledger/ledger-context.ts";
 import { sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { reservePayment } from "./ledger/payments/reserve-payments.ts";
 import { silentLogger } from "./logger.ts";
+import { createLedgerHealth } from "./ready/ledger-health.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { startMaintenance } from "./start-maintenance.ts";
@@ -40,6 +41,9 @@ describe.each(engines)("maintenance on %s", (engine) => {
       heartbeatLeaseMs: ledger.heartbeatLeaseMs,
       // Hangs, as on a locked table.
       refreshStops: () => new Promise<void>(() => undefined),
+      health: createLedgerHealth({ logger: silentLogger, clock: systemClock }),
+      verify: async () => undefined,
+      onReplaced: (reason) => expect.unreachable(String(reason)),
     });
     onTestFinished(() => maintenance.stop());
     await vi.waitFor(() => expect(rounds).toHaveLength(1), 20_000);

@@ -54,6 +54,8 @@ export function createLedger(options: LedgerOptions): LedgerContext {
       sentAt: Number.NEGATIVE_INFINITY,
       lapsedAt: Number.NEGATIVE_INFINITY,
       living: [processId],
+      writtenAt: undefined,
+      isMissing: false,
     },
     keepAnswersMs,
     releaseLimit,

@@ -41,6 +41,10 @@ export interface LedgerContext extends LedgerReads {
     lapsedAt: number;
     /** The processes of the ledger that live, this one among them, as of the last one. */
     living: readonly string[];
+    /** The last one in its row, on the database's clock. The row never has an older one again. */
+    writtenAt: number | undefined;
+    /** The row had an older one, or was not there: the ledger is not the one that was written to. */
+    isMissing: boolean;
   };
   /** Time for which answers are kept, and keys belong to one payment. */
   readonly keepAnswersMs: number;

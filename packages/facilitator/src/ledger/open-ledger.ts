@@ -3,6 +3,7 @@ import {
   createLeases,
   createWriter,
   type Database,
+  DatabaseError,
   type DatabaseFileLock,
   isDatabaseError,
   lockDatabaseFile,
@@ -23,6 +24,8 @@ export interface OpenLedgerOptions {
    * For programs that only read, beside the one that writes: no lock is taken, nothing is written.
    */
   readOnly?: boolean | undefined;
+  /** A database without a ledger is refused, and left to the restore that has not filled it yet. */
+  mustExist?: boolean | undefined;
   onBackgroundError?: ((error: unknown) => void) | undefined;
   /** Waits between two attempts to take the file. Default a timer. */
   pause?: ((ms: number) => Promise<void>) | undefined;
@@ -44,13 +47,14 @@ export interface LedgerDatabase {
  * file, to another process. Two processes would settle the same payments.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
-  const { url, processId, readOnly = false, onBackgroundError, pause = sleep } = options;
-  const lock = readOnly ? undefined : await takeFile(url, pause);
+  const { url, processId, readOnly = false, mustExist = false, onBackgroundError } = options;
+  const lock = readOnly ? undefined : await takeFile(url, options.pause ?? sleep);
   let database: Database<LedgerSchema> | undefined;
   try {
     database = await openDatabase<LedgerSchema>({
       url,
       readOnly,
+      create: !mustExist,
       applicationName: "coinslot-facilitator",
       // The newest rows are read again and again. The system has the rest of the file in memory
       // too.
@@ -58,6 +62,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       incrementalVacuum: true,
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
+    if (mustExist) await requireTables(database);
     await (readOnly ? requireMigrated : migrate)(database, ledgerMigrations);
     if (!readOnly && database.engine === "sqlite") await forgetTheDead(database, processId);
     return { database, close: () => closeBoth(database, lock) };
@@ -88,6 +93,11 @@ async function forgetTheDead(database: Database<LedgerSchema>, processId: string
     await forgetProcesses({ transaction, which: { allBut: processId } });
   });
   await createLeases({ database }).endAll();
+}
+
+async function requireTables({ transaction, dialect }: Database<LedgerSchema>): Promise<void> {
+  if (await transaction((tx) => dialect.hasTable(tx, "payments"))) return;
+  throw new DatabaseError("configuration", "The ledger's database is empty: restore it");
 }
 
 async function closeBoth(

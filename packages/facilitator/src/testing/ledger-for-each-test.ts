@@ -32,11 +32,13 @@ export function ledgerForEachTest(
   let place: TestLedger;
   let opened: LedgerDatabase;
   let now = 1_000_000;
+  let joined: LedgerContext[] = [];
 
   beforeEach(async () => {
     place = await createTestLedger(engine);
     opened = await openLedger({ url: place.url, processId: "first" });
     now = 1_000_000;
+    joined = [];
   });
 
   afterEach(async () => {
@@ -57,12 +59,18 @@ export function ledgerForEachTest(
         ...options,
       });
       await sendHeartbeat(ledger);
+      joined.push(ledger);
       return ledger;
     },
     async silence(processId) {
       await sql`update processes set heartbeat_at = heartbeat_at - 60000 where id = ${processId}`.execute(
         opened.database.kysely,
       );
+      for (const { heartbeat, processId: id } of joined) {
+        if (id !== processId) continue;
+        heartbeat.sentAt -= 60_000;
+        if (heartbeat.writtenAt !== undefined) heartbeat.writtenAt -= 60_000;
+      }
     },
     async age(table, column, ms) {
       const [of, at] = [sql.table(table), sql.ref(column)];

@@ -419,7 +419,12 @@ describe("a hosted facilitator", () => {
     const hosted = await startHosted(devnet, { COINSLOT_LEDGER: url });
     expect((await hosted.get("/readyz")).status).toBe(200);
     await postgres.stop();
-    await expect.poll(async () => (await hosted.get("/readyz")).status, patience).toBe(503);
+    await expect
+      .poll(async () => hosted.get("/readyz"), patience)
+      .toMatchObject({
+        status: 503,
+        body: { status: "not ready", ledger: [expect.stringContaining("server is away")] },
+      });
     expect((await hosted.get("/livez")).status).toBe(200);
     const unanswered = await hosted.post("/settle", await signRequest(devnet));
     expect(unanswered.status).toBe(503);

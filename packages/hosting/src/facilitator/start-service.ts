@@ -151,34 +151,38 @@ function createApp(
 }
 
 /**
- * Ready: chains and ledger were checked at the start, the ledger answers, and the service is not
- * about to stop. The ledger is read once a second at most.
+ * Ready: chains and ledger were checked at the start, the ledger answers and can be written, and the
+ * service is not about to stop. The ledger is read once a second at most.
  */
 function createReadiness(
-  {
-    payments,
-    stops,
-    signerFaults,
-  }: Pick<CoinslotFacilitator, "payments" | "stops" | "signerFaults">,
+  facilitator: Pick<CoinslotFacilitator, "payments" | "obstacles" | "stops" | "signerFaults">,
   state: () => State,
 ): () => Promise<Readiness> {
-  const readLedger = keepAnswer(async (): Promise<Readiness["status"]> => {
+  const readLedger = keepAnswer(async (): Promise<Readiness> => {
     try {
       // Any query will do: the ledger answers, or throws.
-      await payments.list({ limit: 1 });
-      return "ready";
+      await facilitator.payments.list({ limit: 1 });
     } catch {
-      return "not ready";
+      return { status: "not ready", ...obstacles() };
     }
+    return facilitator.obstacles().length === 0
+      ? { status: "ready" }
+      : { status: "not ready", ...obstacles() };
   });
+
+  function obstacles(): { ledger?: readonly string[] } {
+    const ledger = facilitator.obstacles();
+    return ledger.length === 0 ? {} : { ledger };
+  }
+
   return async function readReadiness() {
     const now = state();
-    const status = now === "started" ? await readLedger() : now;
+    const readiness: Readiness = now === "started" ? await readLedger() : { status: now };
     // Still ready: payments under way go on, and a stopped one gets its reason.
-    const stopped = stops.list();
-    const signers = signerFaults();
+    const stopped = facilitator.stops.list();
+    const signers = facilitator.signerFaults();
     return {
-      status,
+      ...readiness,
       ...(stopped.length === 0 ? {} : { stops: stopped }),
       ...(signers.length === 0 ? {} : { signers }),
     };

@@ -10,28 +10,49 @@ import { timeOfSortableId } from "../sortable-id.ts";
 import { givenUp, is } from "../states.ts";
 
 /**
+ * The ledger has lost this process's last heartbeat. It was restored from a backup, or it is a
+ * replica that lacked its last writes, or others have forgotten this process in a long silence. Its
+ * rows are older than what this process knows of them: all that it holds is over.
+ */
+export class LedgerRestoredError extends Error {
+  override readonly name = "LedgerRestoredError";
+
+  constructor() {
+    super(
+      "The ledger does not have what this process has written: it was restored from a backup, or a replica without the last writes has taken over",
+    );
+  }
+}
+
+/**
  * Writes this process's heartbeat, on the database's clock.
  *
  * @returns whether its last one still counted. If not, the database may have stood still for all
  * processes, and the others' heartbeats say nothing until they could write one, too.
+ * @throws LedgerRestoredError if the ledger has an older one, or none, of this process.
  */
 export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
-  const { heartbeat } = ledger;
+  const { heartbeat, processId } = ledger;
   const sentAt = ledger.now();
-  const living = await ledger.write(async (transaction) => {
+  const { living, writtenAt } = await ledger.write(async (transaction) => {
     const rows = await selectAlive(ledger, transaction).execute();
-    await renewHeartbeat(ledger, transaction, { freshMs: 0 });
+    const writtenAt =
+      heartbeat.writtenAt === undefined
+        ? await insertHeartbeat(ledger, transaction)
+        : await updateHeartbeat(ledger, transaction);
+    if (writtenAt === undefined || heartbeat.isMissing) throw new LedgerRestoredError();
     const ids = new Set(rows.map(({ id }) => id));
     // The first heartbeat, or one after a silence in which the row may have been deleted.
-    if (!ids.has(ledger.processId)) await nameRelayers(ledger, transaction);
-    return ids;
+    if (!ids.has(processId)) await nameRelayers(ledger, transaction);
+    return { living: ids, writtenAt };
   });
-  const wasAlive = living.has(ledger.processId);
-  heartbeat.living = [...living.add(ledger.processId)];
+  const wasAlive = living.has(processId);
+  heartbeat.living = [...living.add(processId)];
   const now = ledger.now();
   // By this clock: on the database's, a reservation may have renewed the heartbeat just before.
   if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
   heartbeat.sentAt = sentAt;
+  heartbeat.writtenAt = writtenAt;
   return wasAlive;
 }
 
@@ -117,26 +138,66 @@ export function selectAlive(
 /** A step that the previous release could not bear waits until no heartbeat has a lower one. */
 const schemaVersion = ledgerMigrations.migrations.length;
 
-/** Writes this process's heartbeat, unless the last one is no older than `freshMs`. */
+/**
+ * Writes this process's heartbeat, unless the last one is no older than `freshMs`.
+ *
+ * A row that lacks the last heartbeat is left for `sendHeartbeat` to find. After a silence it is
+ * written anew, and noted: others may have deleted it.
+ */
 export async function renewHeartbeat(
-  { dialect, processId }: LedgerContext,
+  ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
   { freshMs }: { freshMs: number },
 ): Promise<void> {
-  await transaction
+  if ((await updateHeartbeat(ledger, transaction, freshMs)) !== undefined) return;
+  if (isYoung(ledger, ledger.now())) return;
+  const { heartbeat, processId } = ledger;
+  const found = await transaction
+    .selectFrom("processes")
+    .select("id")
+    .where("id", "=", processId)
+    .where("heartbeat_at", ">=", heartbeat.writtenAt ?? 0)
+    .executeTakeFirst();
+  if (found !== undefined) return;
+  heartbeat.isMissing = heartbeat.writtenAt !== undefined;
+  await insertHeartbeat(ledger, transaction);
+}
+
+/**
+ * @param freshMs a heartbeat that is no older stays
+ * @returns what was written; `undefined` where the row lacks the last heartbeat, or a fresh one stays
+ */
+async function updateHeartbeat(
+  { dialect, processId, heartbeat }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  freshMs?: number,
+): Promise<number | undefined> {
+  const last = transaction
+    .updateTable("processes")
+    .set({ heartbeat_at: dialect.nowMs() })
+    .where("id", "=", processId)
+    .where("heartbeat_at", ">=", heartbeat.writtenAt ?? 0)
+    .returning("heartbeat_at");
+  // Without it also where the database's clock was put back.
+  const due =
+    freshMs === undefined
+      ? last
+      : last.where("heartbeat_at", "<=", sql<number>`${dialect.nowMs()} - ${sql.lit(freshMs)}`);
+  return (await due.executeTakeFirst())?.heartbeat_at;
+}
+
+async function insertHeartbeat(
+  { dialect, processId }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+): Promise<number> {
+  const heartbeat_at = dialect.nowMs();
+  const { heartbeat_at: written } = await transaction
     .insertInto("processes")
-    .values({ id: processId, heartbeat_at: dialect.nowMs(), schema_version: schemaVersion })
-    .onConflict((conflict) =>
-      conflict
-        .column("id")
-        .doUpdateSet({ heartbeat_at: dialect.nowMs() })
-        .where(
-          "processes.heartbeat_at",
-          "<=",
-          sql<number>`${dialect.nowMs()} - ${sql.lit(freshMs)}`,
-        ),
-    )
-    .execute();
+    .values({ id: processId, heartbeat_at, schema_version: schemaVersion })
+    .onConflict((conflict) => conflict.column("id").doUpdateSet({ heartbeat_at }))
+    .returning("heartbeat_at")
+    .executeTakeFirstOrThrow();
+  return written;
 }
 
 /**
