@@ -76,6 +76,10 @@ const gate = paymentMiddleware(
   { onError: (error) => log.warn({ err: error }, "the middleware reported a fault") },
 );
 const app = express();
+app.get("/readyz", (_request, response) => {
+  const obstacles = facilitator.obstacles();
+  response.status(obstacles.length === 0 ? 200 : 503).json({ obstacles });
+});
 app.use(gate);
 app.get(["/report/:number", "/upfront/:number"], async (request, response) => {
   const number = Number(request.params.number);

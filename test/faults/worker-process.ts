@@ -14,6 +14,7 @@ import {
 /** A seller in a process of its own. */
 export interface WorkerProcess {
   url: string;
+  pid: number | undefined;
   /** Resolves when the process is gone, however that came. */
   readonly gone: Promise<void>;
   isAlive(): boolean;
@@ -68,6 +69,7 @@ export async function startWorker(
 
   return {
     url,
+    pid,
     gone,
     isAlive: () => child.exitCode === null && child.signalCode === null,
     killAt: (point, passes) => send({ type: "kill-at", point, passes }),
