@@ -19,6 +19,8 @@ describe("the code in documents", () => {
     const checked = ["ts", "js", "sh", "console", "json", "yaml", "env", "text"];
     // Run by the tests of reverse proxies.
     checked.push("nginx", "caddyfile");
+    // Run by scripts/try-backups.sh.
+    checked.push("bash");
     const strangers = blocks.filter(({ language }) => !checked.includes(language));
     expect(strangers.map(placeOf)).toEqual([]);
   });
