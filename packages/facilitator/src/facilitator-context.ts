@@ -19,7 +19,7 @@ export interface FacilitatorContext {
   verifier: Verifier;
   metrics: SettlementMetrics;
   listeners: Set<SettlementListener>;
-  engine: KeptEngine;
+  engine: KeptEngine<Engine>;
   health: LedgerHealth;
   stops: StopBoard;
 }

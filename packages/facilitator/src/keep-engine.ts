@@ -1,10 +1,9 @@
 import { type Clock, sleep } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
 import type { LedgerHealth } from "./ready/ledger-health.ts";
-import type { Engine } from "./start-engine.ts";
 
 /** The engine of a facilitator, which is another one after a restore of its ledger. */
-export interface KeptEngine {
+export interface KeptEngine<Engine> {
   /**
    * The engine.
    *
@@ -38,55 +37,65 @@ const pauseMs = 1_000;
  *
  * @param options `start`: starts an engine; `isAnew` for all but the first
  */
-export function keepEngine(options: {
+export function keepEngine<Engine extends { close(): Promise<void> }>(options: {
   start: (options: { isAnew: boolean; onReplaced: (reason: unknown) => void }) => Promise<Engine>;
   health: LedgerHealth;
   clock: Clock;
-}): KeptEngine {
+}): KeptEngine<Engine> {
   const { start, health, clock } = options;
   const closing = new AbortController();
   let reopening: Promise<void> | undefined;
-  /** The ledger was replaced once more while it was opened anew. */
-  let isReplacedAgain = false;
-  let starting = start({ isAnew: false, onReplaced });
   let working: Engine | undefined;
-  // `ready` and every method reject with it; there may be no caller.
-  starting.then(
+  let current = begin({ isAnew: false });
+  current.starting.then(
     (engine) => {
       working = engine;
     },
+    // `ready` and every method reject with it; there may be no caller.
     () => undefined,
   );
 
-  function onReplaced(reason: unknown): void {
-    if (closing.signal.aborted) return;
-    health.failed(reason);
-    isReplacedAgain = reopening !== undefined;
-    reopening ??= reopen().finally(() => {
-      reopening = undefined;
-    });
+  function begin({ isAnew }: { isAnew: boolean }): Attempt<Engine> {
+    const attempt: Attempt<Engine> = {
+      isReplaced: false,
+      starting: start({
+        isAnew,
+        // Also while it starts.
+        onReplaced(reason) {
+          if (closing.signal.aborted) return;
+          attempt.isReplaced = true;
+          health.failed(reason);
+          reopening ??= reopen();
+        },
+      }),
+    };
+    return attempt;
   }
 
+  /** Its end and its last look at the engine are one step: no report falls in between. */
   async function reopen(): Promise<void> {
-    do {
-      const former = await starting.catch(() => undefined);
-      // Its start has failed, and ended what it had begun.
-      if (former === undefined) return;
-      isReplacedAgain = false;
-      working = undefined;
-      await former.close().catch((err: unknown) => {
-        health.logger.warn({ err }, "the former engine left its ledger as it was");
-      });
-      await startAgain();
-    } while (isReplacedAgain && !closing.signal.aborted);
+    try {
+      while (current.isReplaced && !closing.signal.aborted) {
+        const former = await current.starting.catch(() => undefined);
+        // Its start has failed, and ended what it had begun.
+        if (former === undefined) return;
+        working = undefined;
+        await former.close().catch((err: unknown) => {
+          health.logger.warn({ err }, "the former engine left its ledger as it was");
+        });
+        await startAgain();
+      }
+    } finally {
+      reopening = undefined;
+    }
   }
 
   async function startAgain(): Promise<void> {
     while (!closing.signal.aborted) {
-      const next = start({ isAnew: true, onReplaced });
+      const next = begin({ isAnew: true });
       try {
-        working = await next;
-        starting = next;
+        working = await next.starting;
+        current = next;
         health.logger.info({}, "the ledger was opened anew");
         return;
       } catch (err) {
@@ -100,16 +109,23 @@ export function keepEngine(options: {
   return {
     async current() {
       if (reopening !== undefined) throw openedAnew();
-      return starting;
+      return current.starting;
     },
     isWorking: (engine) => engine === working && reopening === undefined,
     async close() {
       closing.abort();
       await reopening;
-      const last = await starting.catch(() => undefined);
+      const last = await current.starting.catch(() => undefined);
       await last?.close();
     },
   };
+}
+
+/** A start of an engine. */
+interface Attempt<Engine> {
+  readonly starting: Promise<Engine>;
+  /** The engine has reported that its ledger is not the one any more. */
+  isReplaced: boolean;
 }
 
 /** For calls of an engine whose ledger is opened anew. */

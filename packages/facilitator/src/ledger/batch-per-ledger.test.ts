@@ -19,7 +19,8 @@ function begin(processes: number) {
     { maxItems: 100 },
   );
   const living = Array.from({ length: processes }, (_, index) => String(index));
-  const ledger = { heartbeat: { sentAt: 0, lapsedAt: 0, living } };
+  const heartbeat = { sentAt: 0, lapsedAt: 0, living, writtenAt: 0, isMissing: false };
+  const ledger = { heartbeat };
   return {
     runs,
     calls,

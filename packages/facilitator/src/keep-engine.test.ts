@@ -1,0 +1,75 @@
+import { systemClock } from "@coinslot/chain";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { keepEngine } from "./keep-engine.ts";
+import { silentLogger } from "./logger.ts";
+import { createLedgerHealth } from "./ready/ledger-health.ts";
+
+type Report = (reason: unknown) => void;
+
+/** A kept engine that only has a number, and the steps of its starts in order. */
+function keepNumbers(start: (number: number, report: Report) => Promise<void>) {
+  const steps: string[] = [];
+  let starts = 0;
+  const kept = keepEngine({
+    health: createLedgerHealth({ logger: silentLogger, clock: systemClock }),
+    // Attempts follow each other at once.
+    clock: { ...systemClock, setTimer: (run) => systemClock.setTimer(run, 0) },
+    async start({ isAnew, onReplaced }) {
+      starts += 1;
+      const number = starts;
+      await start(number, onReplaced);
+      steps.push(`${number} works${isAnew ? " anew" : ""}`);
+      return { number, close: async () => void steps.push(`${number} ends`) };
+    },
+  });
+  onTestFinished(() => kept.close());
+  return { kept, steps };
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await undefined;
+}
+
+it("a ledger that is replaced again while it is opened anew is opened once more, at every turn", async () => {
+  for (let turn = 0; turn < 12; turn += 1) {
+    const { kept, steps } = keepNumbers(async (number, report) => {
+      if (number <= 2) void turns(turn).then(() => report("replaced"));
+    });
+    await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }));
+    expect(steps, `after ${turn} turns`).toEqual([
+      "1 works",
+      "1 ends",
+      "2 works anew",
+      "2 ends",
+      "3 works anew",
+    ]);
+  }
+});
+
+it("an attempt that failed after its ledger was replaced does not end the one after it", async () => {
+  const { kept, steps } = keepNumbers(async (number, report) => {
+    await turns(1);
+    if (number <= 2) report("replaced");
+    if (number === 2) throw new Error("no server");
+  });
+  await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }));
+  expect(steps).toEqual(["1 works", "1 ends", "3 works anew"]);
+});
+
+it("refuses every call while a ledger cannot be opened anew, and can be closed meanwhile", async () => {
+  let attempts = 0;
+  const { kept, steps } = keepNumbers(async (number, report) => {
+    attempts = number;
+    if (number > 1) throw new Error("no server");
+    void turns(5).then(() => report("replaced"));
+  });
+  const first = await kept.current();
+  await vi.waitFor(() => expect(attempts).toBeGreaterThan(3));
+  await expect(kept.current()).rejects.toThrow("The ledger is being opened anew");
+  expect(kept.isWorking(first)).toBe(false);
+  await kept.close();
+  const last = attempts;
+  await new Promise(setImmediate);
+  expect(attempts).toBe(last);
+  expect(steps).toEqual(["1 works", "1 ends", "1 ends"]);
+});
