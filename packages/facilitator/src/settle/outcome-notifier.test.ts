@@ -149,6 +149,19 @@ describe.each(engines)("the wait for an outcome, on %s", (engine) => {
     expect(await late).toMatchObject({ state: "queued" });
   });
 
+  it("ends at the stop, also where the ledger cannot be read any more", async () => {
+    const ledger = await join("one");
+    const { paymentId, token } = await queueFor(ledger, {});
+    const notifier = await notifierOf(
+      afterReads(ledger, () => Promise.reject(new Error("no such table: payments"))),
+      { pollMs: never },
+    );
+    const wait = notifier.wait(paymentId, { token, timeoutMs: never });
+    const [ended, stopped] = await Promise.allSettled([wait, notifier.stop()]);
+    expect(ended).toMatchObject({ reason: { message: "no such table: payments" } });
+    expect(stopped.status).toBe("fulfilled");
+  });
+
   it("ends with the outcome for the request alone that has taken the payment up last", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();

@@ -41,7 +41,7 @@ export interface OutcomeNotifier {
   publish(payments: readonly ConcludedPayment[]): void;
   /** Called with payments that are being broadcast. */
   started(payments: readonly Pick<ConcludedPayment, "authorization">[], transactionHash: Hex): void;
-  /** Ends. Each remaining waiter gets the payment's current state. */
+  /** Ends. Each remaining waiter gets the payment's current state, or the fault of its read. */
   stop(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ interface Waiter {
   /** Of its reservation. A payment that failed or was released may be reserved again for another. */
   token: string | undefined;
   isResumed: boolean;
-  end(payment: ConcludedPayment | undefined): void;
+  end(payment: ConcludedPayment | undefined | Promise<ConcludedPayment | undefined>): void;
 }
 
 /** The payments that this process waits for. */
@@ -198,21 +198,21 @@ function forget(waiters: Notifier["waiters"], paymentId: string, waiter: Waiter)
   if (waiting?.size === 0) waiters.delete(paymentId);
 }
 
-/** Ends all waits that have begun by now, by the payments' current state. */
+/** Ends all waits that have begun by now, by the payments' current state, or by the ledger's fault. */
 async function endWaits({ ledger, waiters }: Notifier): Promise<void> {
   const waiting = [...waiters];
   waiters.clear();
-  const payments = await getConcluded(
-    ledger,
-    waiting.map(([id]) => id),
-  );
-  const byId = new Map(payments.map((payment) => [payment.id, payment]));
+  const ids = waiting.map(([id]) => id);
+  const reading = getConcluded(ledger, ids);
   for (const [id, ended] of waiting) {
-    const payment = byId.get(id);
     for (const waiter of ended) {
-      waiter.end(payment && isFor(waiter, payment) ? payment : undefined);
+      const current = reading.then((payments) => payments.find((payment) => payment.id === id));
+      waiter.end(
+        current.then((payment) => (payment && isFor(waiter, payment) ? payment : undefined)),
+      );
     }
   }
+  await Promise.allSettled([reading]);
 }
 
 /** True if a payment stands as it does by the waiter's own reservation. */
