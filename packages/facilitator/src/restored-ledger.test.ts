@@ -1,9 +1,13 @@
 import { rename } from "node:fs/promises";
 import { backUpDatabase } from "@coinslot/devnet";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { changeStops } from "./stops/change-stops.ts";
+import type { StopTarget } from "./stops/stop.ts";
 import { reserve, settle } from "./testing/settling-actions.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "./testing/settling-devnet.ts";
 
+const kept: StopTarget = { kind: "route", name: "GET /cake" };
+const forgotten: StopTarget = { kind: "route", name: "GET /tea" };
 const soon = { heartbeatLeaseSeconds: 1 };
 const patience = { timeout: 15_000, interval: 50 };
 let here: SettlingDevnet | undefined;
@@ -21,31 +25,58 @@ describe.each(engines)("a ledger that is restored beneath a facilitator, on %s",
   it("moves no money twice, and the facilitator goes on with it", { timeout: 60_000 }, async () => {
     const { start, pay, ledger, balanceOf, devnet } = await begin(engine);
     const facilitator = await start(soon);
-    const [before, lost, open, after] = [await pay(), await pay(), await pay(), await pay()];
+    const [before, lost, open, sent, after] = await Promise.all([
+      pay(),
+      pay(),
+      pay(),
+      pay(),
+      pay(),
+    ]);
     expect(await settle(facilitator, before)).toMatchObject({ success: true });
     const reservation = await reserve(facilitator, open);
+    await facilitator.stops.set(kept, { reason: "no cake" });
     const backup = await backUpDatabase(ledger.url);
     await vi.waitFor(async () => expect(await facilitator.payments.list()).toBeDefined(), patience);
     await facilitator.release(reservation, "handler_failed");
     expect(await settle(facilitator, lost)).toMatchObject({ success: true });
+    await facilitator.stops.set(forgotten, { reason: "no tea" });
 
+    await devnet.setAutomine(false);
+    const underWay = settle(facilitator, sent).catch((error: unknown) => error);
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list({ state: "submitted" });
+      expect(payments).toHaveLength(1);
+    }, patience);
     await backup.restore();
     await vi.waitFor(() => expect(facilitator.obstacles()).not.toEqual([]), patience);
+    // Its wait ends with the former engine, which knows no outcome of it.
+    expect(await underWay).not.toMatchObject({ success: true });
+    await devnet.setAutomine(true);
+    await devnet.mine();
     await vi.waitFor(() => expect(facilitator.obstacles()).toEqual([]), patience);
+    expect(facilitator.stops.list()).toMatchObject([kept]);
+    const outside = await changeStops({
+      url: ledger.url,
+      change: { operation: "clear", target: kept },
+    });
+    expect(outside.stops).toEqual([]);
+    await vi.waitFor(() => expect(facilitator.stops.list()).toEqual([]), patience);
 
     // The backup has it as held by this process, under the name that it has given up.
     await vi.waitFor(async () => {
       const { payments } = await facilitator.payments.list();
       expect(payments.map(({ state }) => state).sort()).toEqual(["confirmed", "released"]);
     }, patience);
-    // The token alone knows it. It buys nothing again.
-    expect(await settle(facilitator, lost)).toMatchObject({
-      success: false,
-      errorReason: "invalid_exact_evm_nonce_already_used",
-    });
+    // The token alone knows them. They buy nothing again.
+    for (const payment of [lost, sent]) {
+      expect(await settle(facilitator, payment)).toMatchObject({
+        success: false,
+        errorReason: "invalid_exact_evm_nonce_already_used",
+      });
+    }
     expect(await settle(facilitator, open)).toMatchObject({ success: true });
     expect(await settle(facilitator, after)).toMatchObject({ success: true });
-    expect(await balanceOf(devnet.accounts.seller.address)).toBe(4_000n);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(5_000n);
   });
 });
 

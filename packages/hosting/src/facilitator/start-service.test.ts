@@ -418,12 +418,18 @@ describe("a hosted facilitator", () => {
     const { url } = await postgres.createDatabase();
     const hosted = await startHosted(devnet, { COINSLOT_LEDGER: url });
     expect((await hosted.get("/readyz")).status).toBe(200);
+    const stop = { kind: "route", name: "GET /cake" } as const;
+    await hosted.facilitator.stops.set(stop, { reason: "no cake" });
     await postgres.stop();
     await expect
       .poll(async () => hosted.get("/readyz"), patience)
       .toMatchObject({
         status: 503,
-        body: { status: "not ready", ledger: [expect.stringContaining("server is away")] },
+        body: {
+          status: "not ready",
+          ledger: [expect.stringContaining("server is away")],
+          stops: [stop],
+        },
       });
     expect((await hosted.get("/livez")).status).toBe(200);
     const unanswered = await hosted.post("/settle", await signRequest(devnet));
