@@ -7,6 +7,9 @@ const conditions = ["source", "node"];
 /** Files that load modules as another process would: two versions of Express side by side. */
 const isolated = ["packages/express/src/routes/mixed-express-4.test.ts"];
 
+/** Files that take a minute or so, and run with whole matrices alone: `.ci/nightly`. */
+const nightly = process.env.COINSLOT_MATRIX === "all" ? [] : ["test/faults/ledger-outages.test.ts"];
+
 /** Folders whose files take up to minutes: chains, processes and faults. */
 const long = /\/(?:faults|apps|e2e|interop|cli\/src|bridge\/src)\//;
 
@@ -36,7 +39,7 @@ export default defineConfig({
         test: {
           ...shared("tests"),
           include: ["{packages,apps}/*/src/**/*.test.ts", "{test,bench,site}/**/*.test.ts"],
-          exclude: ["**/node_modules/**", ...isolated],
+          exclude: ["**/node_modules/**", ...isolated, ...nightly],
           // Loading viem, Express and zod anew for each of 320 files took two thirds of the processor's time.
           isolate: false,
         },
