@@ -3,6 +3,7 @@ import { type Broadcast, storeReplacement } from "../../ledger/transactions/stor
 import type { Relayer } from "./relayer-context.ts";
 import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
+import type { SendError } from "./send-error.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { reportSigner } from "./sign-or-rest.ts";
 import { signReplacement } from "./sign-replacement.ts";
@@ -32,6 +33,7 @@ export async function dispatchTransaction(
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
   const result = await sendTransaction({ context, network, broadcast: form });
+  if (result.outcome !== "refused" || !isUntaken(result.error)) transaction.maybeSent = true;
   await faultPoint("broadcast");
   if (result.outcome !== "refused" || state.lease !== lease) return;
   switch (result.error) {
@@ -40,6 +42,10 @@ export async function dispatchTransaction(
     case "unknown":
       return;
     case "nonce_too_low":
+      if (!transaction.maybeSent) {
+        transaction.isTooLate = true;
+        transaction.sentAt = clock.now() - times.resendMs();
+      }
       return polling.trigger();
     case "nonce_too_high": {
       for (const other of state.open.values()) {
@@ -67,6 +73,11 @@ export async function dispatchTransaction(
       return replaceTransaction(relayer, transaction, { content: "filler", lease });
     }
   }
+}
+
+/** True if a node that answers so has not taken the transaction, and never had it. */
+function isUntaken(error: SendError): boolean {
+  return error === "nonce_too_low" || error === "underpriced" || error === "fee_too_low";
 }
 
 /**

@@ -106,6 +106,46 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
 });
 
 describe("a relayer's nonce", () => {
+  it("is given up at once when it was used before any node took its transaction", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    // Beyond the wait for the outcome.
+    const facilitator = await start({ times: { loseMs: 600_000 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    await devnet.client.waitForTransactionReceipt({ hash: await useKeyElsewhere(here) });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed(here)).toBe(3);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+  });
+
+  it("is kept when it was used after a node took the transaction, which then answers late", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    let sends = 0;
+    let hidden = 0;
+    proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method === "eth_sendRawTransaction") sends += 1;
+      // The first form is mined before its replacement comes.
+      if (method === "eth_sendRawTransaction" && sends === 2) await devnet.mine();
+      if (method !== "eth_getTransactionReceipt" || sends < 2 || hidden === 3) return ask();
+      hidden += 1;
+      return { result: null };
+    });
+    await devnet.setAutomine(false);
+    const facilitator = await start({
+      network: { rpcUrls: [proxy.url] },
+      times: { resendMs: 50, replaceMs: 100, loseMs: 600_000 },
+    });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    const { metrics } = facilitator;
+    const refused = await metrics.getSingleMetricAsString("coinslot_send_errors_total");
+    expect(refused).toMatch(/error="nonce_too_low"} 1$/m);
+    expect(await countUsed(here)).toBe(1);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+    const transactions = await metrics.getSingleMetricAsString("coinslot_transactions_total");
+    expect(transactions).not.toContain('event="lost"');
+  });
+
   it("is used by the next attempt when signing fails", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;

@@ -26,6 +26,7 @@ export async function recordReceipt(
   await faultPoint("included");
   const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
+  network.trialFloor.saw(BigInt(blockNumber));
   const depth = Math.max(0, Number(head) - blockNumber);
   const { outcomes, left, isSpoilt } = await resolveTransaction({
     network,

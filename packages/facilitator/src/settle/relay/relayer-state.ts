@@ -17,6 +17,10 @@ export interface TrackedTransaction extends OpenTransaction {
   unreadableSince: number | undefined;
   /** The log has a line about such an answer. */
   isUnreadableLogged: boolean;
+  /** A node may have one of its forms. */
+  maybeSent: boolean;
+  /** Its nonce was used before any node had it: it cannot be what has used it. */
+  isTooLate: boolean;
   /** Number of a node's answers that it would never take the transaction. */
   refusals: number;
   /** A node has returned that the relayer cannot pay the form that was sent last. */
@@ -46,6 +50,8 @@ export function trackedFrom(transaction: OpenTransaction, now: number): TrackedT
     nonceUsedAtBlock: undefined,
     unreadableSince: undefined,
     isUnreadableLogged: false,
+    maybeSent: true,
+    isTooLate: false,
     refusals: 0,
     isTooDear: false,
     isIncluded: false,

@@ -79,6 +79,7 @@ export function launchTransaction(
 ): void {
   const { state, labels, pace, sending } = relayer;
   const { clock, metrics } = relayer.context;
+  transaction.maybeSent = false;
   state.open.set(transaction.id, transaction);
   metrics.inFlight.set(labels, countInFlight(state));
   followHeads(relayer);

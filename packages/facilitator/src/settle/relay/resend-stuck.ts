@@ -39,7 +39,7 @@ export async function resendStuck(
       if (transaction.unreadableSince !== undefined) continue;
       transaction.nonceUsedSince ??= now;
       transaction.nonceUsedAtBlock ??= head;
-      const isLost = now - transaction.nonceUsedSince >= times.loseMs();
+      const isLost = transaction.isTooLate || now - transaction.nonceUsedSince >= times.loseMs();
       if (isLost && isUsedForGood(relayer, transaction.nonceUsedAtBlock, head)) {
         await lose(relayer, transaction);
       }
@@ -114,7 +114,7 @@ async function lose(
   metrics.transactions.inc({ network: network.network, event: "lost" });
   logger.error(
     { ...labels, nonce: transaction.nonce },
-    "a foreign transaction has used the relayer's nonce: another program uses the key; the payments are queued again",
+    "a foreign transaction has used the relayer's nonce: another program uses the key, or a restored ledger lacks it; the payments are queued again",
   );
   onRequeued(transaction.payments.map(({ payment }) => payment.id));
   onCapacity();
