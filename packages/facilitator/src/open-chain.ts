@@ -9,6 +9,7 @@ import {
 import type { NetworkConfiguration } from "./configuration/facilitator-configuration.ts";
 import { type BlockClock, createBlockClock } from "./settle/block-clock.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
+import { createTrialFloor, type TrialFloor } from "./settle/trial-floor.ts";
 import { createSimulator, type Simulator } from "./simulation/simulator.ts";
 import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
 
@@ -21,6 +22,7 @@ export interface Chain {
   simulator: Simulator;
   /** Sender of its trials. The engine keeps the relayer's balance in it. */
   sender: TrialSender;
+  trialFloor: TrialFloor;
 }
 
 /** Connects to a network. Sends no request yet. */
@@ -68,5 +70,6 @@ export function openChain(
     now,
     onBlock: blocks.saw,
   });
-  return { configuration, pool, watcher, blocks, simulator, sender };
+  const trialFloor = createTrialFloor(async () => (await watcher.read(0)).number);
+  return { configuration, pool, watcher, blocks, simulator, sender, trialFloor };
 }

@@ -3,6 +3,7 @@ import { backUpDatabase } from "@coinslot/devnet";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { changeStops } from "./stops/change-stops.ts";
 import type { StopTarget } from "./stops/stop.ts";
+import { type NodeProxy, startNodeProxy } from "./testing/node-proxy.ts";
 import { reserve, settle } from "./testing/settling-actions.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "./testing/settling-devnet.ts";
 
@@ -11,9 +12,12 @@ const forgotten: StopTarget = { kind: "route", name: "GET /tea" };
 const soon = { heartbeatLeaseSeconds: 1 };
 const patience = { timeout: 15_000, interval: 50 };
 let here: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
 afterEach(async () => {
   await here?.stop();
+  await proxy?.close();
   here = undefined;
+  proxy = undefined;
 });
 
 async function begin(engine: (typeof engines)[number]): Promise<SettlingDevnet> {
@@ -78,6 +82,39 @@ describe.each(engines)("a ledger that is restored beneath a facilitator, on %s",
     expect(await settle(facilitator, after)).toMatchObject({ success: true });
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(5_000n);
   });
+});
+
+it("a payment that a restored ledger lacks buys nothing again, also at a node behind its block", async () => {
+  const { devnet, start, pay, ledger, balanceOf } = await begin("sqlite");
+  let isBehind = false;
+  let before = 0n;
+  proxy = await startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+    const [, block] = call.params;
+    if (isBehind && call.method === "eth_call" && block === "latest") {
+      call.params[1] = `0x${before.toString(16)}`;
+    }
+    return ask();
+  });
+  const facilitator = await start({ ...soon, network: { rpcUrls: [proxy.url] } });
+  const lost = await pay();
+  const backup = await backUpDatabase(ledger.url);
+  before = await devnet.client.getBlockNumber();
+  expect(await settle(facilitator, lost)).toMatchObject({ success: true });
+  await backup.restore();
+  await vi.waitFor(() => expect(facilitator.obstacles()).not.toEqual([]), patience);
+  await vi.waitFor(() => expect(facilitator.obstacles()).toEqual([]), patience);
+  isBehind = true;
+  await expect(settle(facilitator, lost)).rejects.toMatchObject({
+    kind: "unavailable",
+    message: "The node that tried the payment is behind its chain; try again",
+  });
+  isBehind = false;
+  expect(await settle(facilitator, lost)).toMatchObject({
+    success: false,
+    errorReason: "invalid_exact_evm_nonce_already_used",
+  });
+  expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
 });
 
 it("a ledger's file that was moved away is named, refuses payments, and creates no other one", async () => {

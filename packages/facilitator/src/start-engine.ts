@@ -80,7 +80,8 @@ export interface Engine extends SettlingContext {
  * @throws ConfigurationError with all problems, of the networks and of the ledger.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { ledgerUrl, isAnew, checks, logger } = options;
+  const { ledgerUrl, isAnew, chains, checks, logger } = options;
+  if (isAnew) for (const { trialFloor } of chains) trialFloor.raise();
   const processId = createProcessId();
   const [opened, checked] = await Promise.allSettled([
     openLedger({
@@ -242,7 +243,7 @@ function relayersOf({ configuration: { network, relayers, retiring } }: Chain): 
 }
 
 function describeNetwork(
-  { configuration, pool, watcher, blocks, simulator }: Chain,
+  { configuration, pool, watcher, blocks, simulator, trialFloor }: Chain,
   options: { report: NetworkReport; settings: SettlementSettings; clock: Clock },
 ): SettlementNetwork {
   const { report, settings, clock } = options;
@@ -260,6 +261,7 @@ function describeNetwork(
     times: createPacedTimes(pace, settings.configuredTimes),
     blocks,
     simulator,
+    trialFloor,
     fees: createFeeQuoter({
       rpc: pool,
       feeModel: preset.feeModel,

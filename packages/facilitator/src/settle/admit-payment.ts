@@ -5,6 +5,7 @@ import { findPromised } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { NetworkSettlement } from "./engine.ts";
+import { nodeIsBehind } from "./unavailable-errors.ts";
 
 /** Bound on a payer's open payments that are looked at. Those beyond it count as promised. */
 const maxLookedAt = 100;
@@ -21,12 +22,18 @@ export interface AdmissionContext {
  *
  * A payment that a block has executed stays open until that block is read and deep enough. A
  * balance read meanwhile lacks its amount already, so it must not count as promised besides.
+ *
+ * @throws FacilitatorError where the payment was tried on a block that is too old, or the chain
+ * cannot be read.
  */
 export async function admitPayment(
   context: AdmissionContext,
   wish: ReserveWish,
 ): Promise<ReserveResult> {
-  const { ledger } = context;
+  const { ledger, settlements } = context;
+  const { id, balance } = wish;
+  const floor = settlements.get(id.network)?.network.trialFloor;
+  if (balance && floor && !floor.admits(balance.blockNumber)) throw nodeIsBehind();
   const result = await reservePayment(ledger, wish);
   if (result.outcome !== "over_promised") return result;
   try {

@@ -16,6 +16,7 @@ import type { BatchLimits } from "./plan/choose-batch.ts";
 import type { SpoiltBatches } from "./plan/spoilt-batches.ts";
 import type { FeeQuoter } from "./relay/fee-quote.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
+import type { TrialFloor } from "./trial-floor.ts";
 
 /**
  * Times of the settlement engine, in milliseconds. The defaults suit payments with a waiting
@@ -59,6 +60,7 @@ export interface SettlementNetwork {
   times: PacedTimes;
   blocks: BlockClock;
   simulator: Simulator;
+  trialFloor: TrialFloor;
   fees: FeeQuoter;
   /** Contract through which several payments share a transaction. Without it, each has its own. */
   multicall3: Address | undefined;

@@ -8,6 +8,14 @@ export function outOfGasMoney(network: Network): FacilitatorError {
   });
 }
 
+/** Error for a payment that was tried on a block from before the ledger was opened anew. */
+export function nodeIsBehind(): FacilitatorError {
+  return new FacilitatorError("The node that tried the payment is behind its chain; try again", {
+    kind: "unavailable",
+    retryAfterSeconds: 1,
+  });
+}
+
 /** Refusal of a payer whose code has burnt gas. */
 export function burntGas(forMs: number): string {
   const hours = Math.ceil(forMs / 3_600_000);
