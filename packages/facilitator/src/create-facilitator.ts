@@ -239,6 +239,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   const engine = keepEngine({
     health,
     clock,
+    patienceMs: settings.heartbeatLeaseMs,
     start: (options) =>
       startEngine({
         ...options,

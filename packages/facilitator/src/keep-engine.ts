@@ -29,20 +29,22 @@ const pauseMs = 1_000;
  * leases, whatever their epochs, guard nothing.
  *
  * ```text
- *                 onReplaced                         start
+ *                 onReplaced             closed, or late    start
  *   working ───────────────────► closing ─────────────────────► working
  *                                   │  ▲ failed: after a pause
  *                                   └──┘
  * ```
  *
- * @param options `start`: starts an engine; `isAnew` for all but the first
+ * @param options `start`: starts an engine; `isAnew` for all but the first. `patienceMs`: wait for
+ * the end of a former one
  */
 export function keepEngine<Engine extends { close(): Promise<void> }>(options: {
   start: (options: { isAnew: boolean; onReplaced: (reason: unknown) => void }) => Promise<Engine>;
   health: LedgerHealth;
   clock: Clock;
+  patienceMs: number;
 }): KeptEngine<Engine> {
-  const { start, health, clock } = options;
+  const { start, health, clock, patienceMs } = options;
   const closing = new AbortController();
   let reopening: Promise<void> | undefined;
   let working: Engine | undefined;
@@ -80,14 +82,29 @@ export function keepEngine<Engine extends { close(): Promise<void> }>(options: {
         // Its start has failed, and ended what it had begun.
         if (former === undefined) return;
         working = undefined;
-        await former.close().catch((err: unknown) => {
-          health.logger.warn({ err }, "the former engine left its ledger as it was");
-        });
+        await leave(former);
         await startAgain();
       }
     } finally {
       reopening = undefined;
     }
+  }
+
+  /**
+   * Waits for the end of an engine, for a time. After that, other processes count it as dead, too.
+   * Its guards name its own leases and reservations. Of a SQLite file, its lock decides.
+   */
+  async function leave(former: Engine): Promise<void> {
+    const waiting = new AbortController();
+    const ended = former.close().catch((err: unknown) => {
+      health.logger.warn({ err }, "the former engine left its ledger as it was");
+    });
+    const late = sleep(clock, patienceMs, waiting.signal).then(
+      () => health.logger.warn({}, "the former engine does not end; going on beside it"),
+      () => undefined,
+    );
+    await Promise.race([ended, late]);
+    waiting.abort();
   }
 
   async function startAgain(): Promise<void> {
@@ -99,8 +116,7 @@ export function keepEngine<Engine extends { close(): Promise<void> }>(options: {
         health.logger.info({}, "the ledger was opened anew");
         return;
       } catch (err) {
-        health.failed(err);
-        health.logger.error({ err }, "the ledger could not be opened anew; retrying");
+        health.failed(err, "the ledger could not be opened anew; retrying");
       }
       await sleep(clock, pauseMs, closing.signal).catch(() => undefined);
     }

@@ -1,5 +1,6 @@
 import type { LookUp, ReleaseCause, Reservations, Reserved } from "@coinslot/protocol";
 import type { FacilitatorContext } from "./facilitator-context.ts";
+import { openedAnew } from "./keep-engine.ts";
 import { lookUpPayment } from "./ledger/queries/look-up-payments.ts";
 import { admitPayment } from "./settle/admit-payment.ts";
 import { canPay } from "./settle/can-pay.ts";
@@ -22,7 +23,7 @@ export async function lookUpForGate(
 /** Takes an authorization for one request: `reserve` of a facilitator. */
 export async function reserveForGate(
   engine: Engine,
-  { metrics, settings, stops }: FacilitatorContext,
+  { engine: kept, metrics, settings, stops }: FacilitatorContext,
   request: Parameters<Reservations["reserve"]>[0],
 ): Promise<Reserved> {
   const { context, settlements } = engine;
@@ -38,6 +39,8 @@ export async function reserveForGate(
   const wish = { gasAtRisk: simulationCache.gasAtRisk(id), ...request };
   const result = await admitPayment({ ledger, settlements }, wish);
   metrics.reserveSeconds(startedAt);
+  // No later engine knows this reservation: that of a process which ends.
+  if (!kept.isWorking(engine)) throw openedAnew();
   await settings.faultPoint("reserved");
   return toReserved(id, result);
 }

@@ -1,4 +1,5 @@
 import { systemClock } from "@coinslot/chain";
+import { DatabaseError } from "@coinslot/storage";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { LedgerContext } from "./ledger/ledger-context.ts";
 import { sendHeartbeat } from "./ledger/maintenance/processes.ts";
@@ -16,7 +17,7 @@ describe.each(engines)("maintenance on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
   /** Starts maintenance whose next round waits in `rounds`. */
-  async function start(ledger: LedgerContext) {
+  async function start(ledger: LedgerContext, reports?: { fault: Error; found: unknown[] }) {
     const rounds: (() => void)[] = [];
     const setTimer = (round: () => void) => {
       rounds.push(round);
@@ -42,12 +43,18 @@ describe.each(engines)("maintenance on %s", (engine) => {
       // Hangs, as on a locked table.
       refreshStops: () => new Promise<void>(() => undefined),
       health: createLedgerHealth({ logger: silentLogger, clock: systemClock }),
-      verify: async () => undefined,
-      onReplaced: (reason) => expect.unreachable(String(reason)),
+      async verify() {
+        if (reports) throw reports.fault;
+      },
+      onReplaced(reason) {
+        if (reports) reports.found.push(reason);
+        else expect.unreachable(String(reason));
+      },
     });
     onTestFinished(() => maintenance.stop());
-    await vi.waitFor(() => expect(rounds).toHaveLength(1), 20_000);
+    await vi.waitFor(() => expect(reports?.found ?? rounds).toHaveLength(1), 20_000);
     return {
+      rounds,
       async nextRound() {
         rounds.pop()?.();
         await vi.waitFor(() => expect(rounds).toHaveLength(1), 20_000);
@@ -84,5 +91,16 @@ describe.each(engines)("maintenance on %s", (engine) => {
     await silence("1");
     await nextRound();
     expect(await stateOf(first, running.paymentId)).toBe("released");
+  });
+
+  it("gives a ledger up whose disk has failed to keep what was written, and writes no heartbeat", async () => {
+    const one = await join("one");
+    const { writtenAt } = one.heartbeat;
+    const found: unknown[] = [];
+    const fault = new DatabaseError("connection-lost", "unknown whether it is on the disk");
+    const { rounds } = await start(one, { fault, found });
+    expect(found).toEqual([fault]);
+    expect(rounds).toEqual([]);
+    expect(one.heartbeat.writtenAt).toBe(writtenAt);
   });
 });

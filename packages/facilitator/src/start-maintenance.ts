@@ -56,8 +56,7 @@ export function startMaintenance(options: {
       await ledger.pendingEnds.retryPending();
     } catch (err) {
       if (err instanceof LedgerRestoredError) return leave(err);
-      health.failed(err);
-      logger.warn({ err }, "the heartbeat could not be written; retrying");
+      health.failed(err, "the heartbeat could not be written; retrying");
     }
     if (!isStopped) cancelTimer = clock.setTimer(working.trigger, heartbeatLeaseMs / 5);
   });

@@ -39,14 +39,16 @@ export async function verifyOnChain(
   metrics.verifySeconds(startedAt);
   if (!verdict.isValid) return toVerifyResponse(verdict);
   const { payment, balance, payer, payerHasCode, gasUsed } = verdict;
-  const { context } = await engineOf(facilitator);
   if (payerHasCode) {
-    const forMs = await withEngine(facilitator, () => findRefusal(context.ledger, payer));
+    const forMs = await withEngine(facilitator, ({ context }) =>
+      findRefusal(context.ledger, payer),
+    );
     if (forMs !== undefined) {
       const message = burntGas(forMs);
       return toVerifyResponse(refuse("payer_not_accepted", { payer, message }));
     }
   }
+  const { context } = await engineOf(facilitator);
   context.simulationCache.remember(payment, { payerHasCode, gasUsed });
   return { balance, ...toVerifyResponse(verdict) };
 }

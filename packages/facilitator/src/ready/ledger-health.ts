@@ -7,8 +7,12 @@ import type { Logger } from "../logger.ts";
 export interface LedgerHealth {
   /** The log, with one line a minute for each message about a fault of the ledger. */
   readonly logger: Logger;
-  /** Called when a heartbeat could not be written, or the ledger not be opened. */
-  failed(error: unknown): void;
+  /**
+   * Called when a heartbeat could not be written, or the ledger not be opened.
+   *
+   * @param consequence for the log, once a minute at most, whatever the error
+   */
+  failed(error: unknown, consequence?: string): void;
   /** Called with a request's fault. Small writes, such as heartbeats, may go on beside some. */
   refused(error: DatabaseError): void;
   /** Called when a heartbeat was written. */
@@ -40,13 +44,14 @@ export function createLedgerHealth({
   let obstacle: string | undefined;
   let failingSince = 0;
   let isFaultNew = false;
-  const bounded = boundLedgerFaults(logger, clock);
+  const silence = silenceRepeats(logger, clock);
 
   function note(error: unknown): void {
     isFaultNew = true;
     if (obstacle === undefined) {
       failingSince = clock.now();
-      logger.error(
+      silence(
+        "error",
         { err: error },
         `the ledger cannot be written: new payments are refused until it can. ${remedyOf(error)}`,
       );
@@ -55,8 +60,11 @@ export function createLedgerHealth({
   }
 
   return {
-    logger: bounded,
-    failed: note,
+    logger: boundLedgerFaults(logger, silence),
+    failed(error, consequence) {
+      note(error);
+      if (consequence !== undefined) silence("warn", { err: error }, consequence);
+    },
     refused(error) {
       if (isForGood(error.kind)) note(error);
     },
@@ -102,18 +110,12 @@ function remedyOf(error: unknown): string {
   }
 }
 
-/**
- * Passes the first line of each message about a fault of the database in a minute, and the number
- * of those left out with the next one. Everything else passes.
- */
-function boundLedgerFaults(logger: Logger, clock: Clock): Logger {
-  const written = new Map<string, { at: number; leftOut: number }>();
+type Write = (level: "warn" | "error", fields: object, message: string) => void;
 
-  function pass(level: "warn" | "error", fields: object, message: string): void {
-    if (ledgerFaultIn("err" in fields ? fields.err : undefined) === undefined) {
-      logger[level](fields, message);
-      return;
-    }
+/** Writes the first line of each message in a minute, and the number of those left out with the next. */
+function silenceRepeats(logger: Logger, clock: Clock): Write {
+  const written = new Map<string, { at: number; leftOut: number }>();
+  return (level, fields, message) => {
     const last = written.get(message);
     if (last !== undefined && clock.now() - last.at < silenceMs) {
       last.leftOut += 1;
@@ -122,6 +124,15 @@ function boundLedgerFaults(logger: Logger, clock: Clock): Logger {
     }
     written.set(message, { at: clock.now(), leftOut: 0 });
     logger[level](last?.leftOut ? { ...fields, leftOut: last.leftOut } : fields, message);
+  };
+}
+
+/** Silences repeated messages about a fault of the database. Everything else passes. */
+function boundLedgerFaults(logger: Logger, silence: Write): Logger {
+  function pass(level: "warn" | "error", fields: object, message: string): void {
+    const fault = ledgerFaultIn("err" in fields ? fields.err : undefined);
+    if (fault === undefined) logger[level](fields, message);
+    else silence(level, fields, message);
   }
 
   return {
