@@ -104,6 +104,9 @@ async function closeBoth(
   database: Database<LedgerSchema> | undefined,
   lock: DatabaseFileLock | undefined,
 ): Promise<void> {
-  await database?.close();
-  lock?.release();
+  try {
+    await database?.close();
+  } finally {
+    lock?.release();
+  }
 }

@@ -1,4 +1,4 @@
-import { readdir, rename } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
@@ -64,6 +64,58 @@ it("a log that a reader keeps from being emptied is set aside", async () => {
   expect(names.filter((name) => name.includes("-wal.replaced-"))).toHaveLength(1);
   await reader.close();
   expect(await contentOf(url)).toEqual({ notes: 1, integrity: "ok" });
+});
+
+it("a database whose disk has failed once is named, until it is opened anew", async () => {
+  const url = await createSqliteUrl();
+  const path = url.slice("sqlite:".length);
+  const database = await openForTest<object>({ url });
+  const table = sql`create table notes (id integer)`;
+  await database.transaction((tx) => table.execute(tx), { durability: "process" });
+  await expect(database.verify()).resolves.toBeUndefined();
+  // The first durable write finds no log to bring onto the disk.
+  await rename(`${path}-wal`, `${path}-wal.moved`);
+  const write = sql`insert into notes values (1)`.execute(database.kysely);
+  await expect(write).rejects.toMatchObject({ kind: "connection-lost" });
+  await rename(`${path}-wal.moved`, `${path}-wal`);
+  await expect(database.verify()).rejects.toMatchObject({
+    kind: "connection-lost",
+    message: expect.stringContaining("unknown whether the last commits are on the disk"),
+  });
+  await database.close();
+  const again = await openForTest<object>({ url });
+  await expect(again.verify()).resolves.toBeUndefined();
+  await sql`insert into notes values (2)`.execute(again.kysely);
+});
+
+it("a log that was deleted beside its open file is named, and emptied into the file by the close", async () => {
+  const { url, path, database } = await writeBeyondBackup();
+  await expect(database.verify()).resolves.toBeUndefined();
+  await rm(`${path}-wal`);
+  await expect(database.verify()).rejects.toMatchObject({
+    kind: "file-replaced",
+    message: expect.stringContaining("its write-ahead log was moved or deleted"),
+  });
+  await database.close();
+  expect(await contentOf(url)).toEqual({ notes: 201, integrity: "ok" });
+});
+
+it("a transaction that never ends does not keep a database open", async () => {
+  const url = await createSqliteUrl();
+  const database = await openForTest<object>({ url, lockTimeoutMs: 20 });
+  await sql`create table notes (id integer)`.execute(database.kysely);
+  await new Promise<void>((begun) => {
+    void database.transaction(async (tx) => {
+      await sql`insert into notes values (1)`.execute(tx);
+      begun();
+      await new Promise(() => undefined);
+    });
+  });
+  await database.close();
+  const again = await openForTest<object>({ url });
+  await sql`insert into notes values (2)`.execute(again.kysely);
+  const { rows } = await sql`select id from notes`.execute(again.kysely);
+  expect(rows).toEqual([{ id: 2 }]);
 });
 
 async function contentOf(url: string): Promise<{ notes: unknown; integrity: unknown }> {

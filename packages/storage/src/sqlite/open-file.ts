@@ -5,7 +5,10 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 
 /** The file that connections have open, compared with the one that its path names. */
 export interface OpenFile {
-  /** Rejects with a `DatabaseError` of kind `file-replaced` if the path names another one, or none. */
+  /**
+   * Rejects with a `DatabaseError` of kind `file-replaced` if the path names another file, or none,
+   * or its log does. Without the log, the next start would lack all that is not in the file yet.
+   */
   verify(): Promise<void>;
   /**
    * Call with the last connection. Where the file has been replaced, SQLite leaves its write-ahead
@@ -31,19 +34,27 @@ export async function watchOpenFile({
   // SQLite keeps the log beside the file itself, also if that is reached by links.
   const file = await realpath(path);
   const opened = await identityOf(file);
-  const log = await identityOf(`${file}-wal`);
+  let log = await identityOf(`${file}-wal`);
   const index = await identityOf(`${file}-shm`);
   let emptied = false;
 
   return {
     async verify() {
       const found = await identityOf(path);
-      if (found === opened) return;
+      if (found === opened) {
+        // SQLite makes it with the first write, and keeps it until the last connection closes.
+        const current = await identityOf(`${file}-wal`);
+        log ??= current;
+        if (current === log) return;
+        const message = `${label}: its write-ahead log was moved or deleted while it was open`;
+        throw new DatabaseError("file-replaced", message);
+      }
       const what = found === undefined ? "was moved or deleted" : "was replaced by another one";
       throw new DatabaseError("file-replaced", `${label} ${what} while it was open`);
     },
     async emptyLog(connection) {
-      if ((await identityOf(file)) === opened) return;
+      const isSame = (await identityOf(file)) === opened;
+      if (isSame && (log === undefined || (await identityOf(`${file}-wal`)) === log)) return;
       // A reader of another program, or a full disk, may prevent it.
       emptied = connection.query<{ busy: number }>(emptyIntoFile).rows[0]?.busy === 0;
     },

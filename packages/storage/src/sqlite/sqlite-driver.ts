@@ -134,16 +134,19 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
       }
     },
     async destroy() {
-      const release = await mutex.acquire();
+      const release = await mutex.acquire().catch(() => undefined);
       try {
-        await options.close();
+        // It has not ended in time. Its connection would keep the file locked.
+        if (release === undefined && writer.isTransaction) writer.exec("rollback");
+        // A disk that fails keeps no connection open.
+        await options.close().catch(() => undefined);
         reader?.close();
         // A log that stays full gets another name.
         await options.beforeLastClose().catch(() => undefined);
         writer.close();
         await options.afterClose();
       } finally {
-        release();
+        release?.();
       }
     },
   };
