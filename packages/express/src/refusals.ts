@@ -167,17 +167,17 @@ function stopped({ message, retryAfterSeconds }: StoppedError): Refusal {
 /** The facilitator, its chain or its ledger is at fault, before any money could move. */
 export function facilitatorFault(error: unknown): Refusal {
   if (error instanceof StoppedError) return stopped(error);
+  // An earlier request with the same payment may have moved its money: that was not looked up.
   if (error instanceof FacilitatorError && error.kind === "bad_response") {
     return {
       status: 502,
       error: "bad_facilitator_response",
-      message: "The facilitator's answer could not be read. Nothing was charged",
+      message: "The facilitator's answer could not be read. This request has charged nothing",
     };
   }
   return {
     status: 503,
     error: "facilitator_unavailable",
-    // An earlier request with the same payment may have moved its money: that was not looked up.
     message: "The payment cannot be checked at the moment. This request has charged nothing",
     retryAfterSeconds:
       (error instanceof FacilitatorError ? error.retryAfterSeconds : undefined) ?? 2,

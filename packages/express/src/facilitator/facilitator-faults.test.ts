@@ -53,7 +53,7 @@ describe("a facilitator in this process", () => {
     ["returns malformed data", new FacilitatorError("no JSON", { kind: "bad_response" }), 502],
     ["has a bug at http://rpc.example/key", new TypeError("at http://rpc.example/key"), 503],
   ])(
-    "leads to 5xx when it %s during verification, and no handler runs",
+    "leads to 5xx when it %s during verification, and no handler runs; an earlier request may have paid",
     async (_what, error, status) => {
       const shop = await open();
       shop.facilitator.onVerify = () => {
@@ -63,6 +63,7 @@ describe("a facilitator in this process", () => {
       const answer = await send();
       expect(answer.status).toBe(status);
       expect(answer.text).not.toContain("rpc.example");
+      expect(answer.body.message).toMatch(/\. This request has charged nothing$/);
       expect(shop.runs()).toBe(0);
       expect(shop.errors).toEqual([error]);
       shop.facilitator.onVerify = undefined;
