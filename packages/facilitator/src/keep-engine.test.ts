@@ -50,7 +50,7 @@ it("a ledger that is replaced again while it is opened anew is opened once more,
     const { kept, steps } = keepNumbers(async (number, report) => {
       if (number <= 2) void turns(turn).then(() => report("replaced"));
     });
-    await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }));
+    await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }), 20_000);
     expect(steps, `after ${turn} turns`).toEqual([
       "1 works",
       "1 ends",
@@ -67,7 +67,7 @@ it("an attempt that failed after its ledger was replaced does not end the one af
     if (number <= 2) report("replaced");
     if (number === 2) throw new Error("no server");
   });
-  await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }));
+  await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 3 }), 20_000);
   expect(steps).toEqual(["1 works", "1 ends", "3 works anew"]);
 });
 
@@ -79,7 +79,7 @@ it("refuses every call while a ledger cannot be opened anew, and can be closed m
     void turns(5).then(() => report("replaced"));
   });
   const first = await kept.current();
-  await vi.waitFor(() => expect(attempts).toBeGreaterThan(3));
+  await vi.waitFor(() => expect(attempts).toBeGreaterThan(3), 20_000);
   await expect(kept.current()).rejects.toThrow("The ledger is being opened anew");
   expect(kept.isWorking(first)).toBe(false);
   await kept.close();
@@ -98,7 +98,7 @@ it("an engine that does not end is left behind, and another one works in its pla
     { end: async (number) => (number === 1 ? never : undefined) },
   );
   const first = await kept.current();
-  await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 2 }));
+  await vi.waitFor(async () => expect(await kept.current()).toMatchObject({ number: 2 }), 20_000);
   expect(kept.isWorking(first)).toBe(false);
   await kept.close();
   expect(steps).toEqual(["1 works", "1 ends", "2 works anew", "2 ends"]);
@@ -116,7 +116,7 @@ it("logs once a minute that a ledger cannot be opened anew, whatever the reason"
     },
     { logger: { ...silentLogger, warn: note, error: note } },
   );
-  await vi.waitFor(() => expect(attempts).toBeGreaterThan(5));
+  await vi.waitFor(() => expect(attempts).toBeGreaterThan(5), 20_000);
   expect(lines).toEqual([
     "the ledger cannot be written: new payments are refused until it can. The log has the reason.",
     "the ledger could not be opened anew; retrying",

@@ -10,7 +10,7 @@ import { engines, type SettlingDevnet, startSettlingDevnet } from "./testing/set
 const kept: StopTarget = { kind: "route", name: "GET /cake" };
 const forgotten: StopTarget = { kind: "route", name: "GET /tea" };
 const soon = { heartbeatLeaseSeconds: 1 };
-const patience = { timeout: 15_000, interval: 50 };
+const patience = { timeout: 60_000, interval: 50 };
 let here: SettlingDevnet | undefined;
 let proxy: NodeProxy | undefined;
 afterEach(async () => {

@@ -115,8 +115,10 @@ describe("an index that is built beside the traffic", () => {
       const lost = expect(building).rejects.toMatchObject({
         cause: { message: expect.stringMatching(/^terminating connection/) },
       });
-      await vi.waitFor(async () =>
-        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      await vi.waitFor(
+        async () =>
+          expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+        20_000,
       );
       await here.run(`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -135,8 +137,10 @@ describe("an index that is built beside the traffic", () => {
     let waits = 0;
     await besideWriter(here, async () => {
       building = buildIndex(here.database, index, forEver);
-      await vi.waitFor(async () =>
-        expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+      await vi.waitFor(
+        async () =>
+          expect(await here.indexes()).toEqual(["notes_open invalid", "notes_room valid"]),
+        20_000,
       );
       await new Promise<void>((waiting) => {
         migrating = migrate(here.database, rename, async () => {

@@ -8,7 +8,7 @@ import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
 /** Depth alone would call a block final that has two on top. */
 const finality = { finalizedTag: true, depth: 2 };
 /** The state of the chain's head is written once a second. */
-const soon = { timeout: 15_000 };
+const soon = { timeout: 60_000 };
 
 describe.each(engines)("finality, on $engine", ({ createUrl }) => {
   it("is the node's finalized tag: above it any reorganisation is followed", async () => {

@@ -68,7 +68,7 @@ it("a payment whose time ends while its logs are late is answered by them", asyn
   const settling = settle(facilitator, paid, reservation);
   const searchMore = async () => {
     const before = searches;
-    await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 4), 10_000);
+    await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 4), 20_000);
   };
   await searchMore();
   aheadMs = 400_000;
