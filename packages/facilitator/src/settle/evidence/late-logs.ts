@@ -4,8 +4,8 @@ export interface LateLogs {
   mayCome(paymentId: string): boolean;
 }
 
-/** Time for which logs are awaited: longer than machines behind one URL lag. */
-const awaitedMs = 10_000;
+/** Default time for which logs are awaited: longer than machines behind one URL lag. */
+const defaultMs = 10_000;
 /** After this, a payment is forgotten, and awaited once more. */
 const rememberedMs = 10 * 60_000;
 
@@ -16,8 +16,10 @@ const rememberedMs = 10 * 60_000;
 export function createLateLogs(options: {
   /** Milliseconds. */
   now: () => number;
+  /** Time for which logs are awaited. Default: ten seconds. */
+  awaitedMs?: number;
 }): LateLogs {
-  const { now } = options;
+  const { now, awaitedMs = defaultMs } = options;
   /** Insertion order is age order. */
   const since = new Map<string, number>();
   return {

@@ -19,7 +19,7 @@ type OverdueNetwork = Pick<
 type Head = Pick<BlockHeader, "number" | "timestamp">;
 
 /** Whether payments past their time are still to be decided, by their states. */
-export interface Undecided {
+interface Undecided {
   queued: boolean;
   submitted: boolean;
 }

@@ -1,6 +1,7 @@
 import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
+import { createLateLogs } from "../evidence/late-logs.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { followBlocks, takeBackBlocks } from "./follow-blocks.ts";
@@ -17,6 +18,8 @@ export interface BlockWatch {
   stop(): Promise<void>;
 }
 
+/** A failed payment that is used is watched for so much longer, in milliseconds. */
+const closingMs = 60_000;
 /** More than any depth at which payments are not final. */
 const maxCanonical = 2_000;
 
@@ -37,6 +40,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     lease: undefined,
     searchedTo: new Map(),
     resumeAfter: "",
+    closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
     failedAt: undefined,
     overdueSince: undefined,
     left: [],

@@ -3,6 +3,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import type { LateLogs } from "../evidence/late-logs.ts";
 
 export interface BlockWatchOptions {
   context: SettlementContext;
@@ -21,6 +22,8 @@ export interface WatchContext extends BlockWatchOptions {
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
+  /** Failed payments that are used, by no log: late ones may explain them before they are closed. */
+  closingLogs: LateLogs;
   /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
   /** Time since when queued payments past their validity have been waiting for their end. */

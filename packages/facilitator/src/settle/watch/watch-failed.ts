@@ -5,13 +5,17 @@ import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-o
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import { readFinalBlock } from "./final-block.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** The part of the watch over blocks that the watch over failed payments needs. */
 interface FailedWatch
-  extends Pick<WatchContext, "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock"> {
+  extends Pick<
+    WatchContext,
+    "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock" | "closingLogs"
+  > {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock">;
   network: Pick<SettlementNetwork, "network" | "rpc" | "serveAfter" | "finalAfter">;
 }
@@ -61,7 +65,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
       if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
     }
   }
-  await closeOver(watch, failed, head - BigInt(network.finalAfter));
+  await closeOver(watch, failed, head);
 }
 
 /** Returns the payments to look for again in the same blocks: nothing in them is certain yet. */
@@ -102,20 +106,41 @@ async function recordExecutions(
 async function closeOver(
   watch: FailedWatch,
   failed: readonly OrderedPayment[],
-  height: bigint,
+  head: bigint,
 ): Promise<void> {
   const { context, network, searchedTo } = watch;
+  const height = head - BigInt(network.finalAfter);
   const final = await readFinalBlock(watch, network.rpc, height);
   if (final === undefined) return;
   const over = failed.filter(
     ({ payment }) =>
       payment.validBefore <= final.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
+  const closed = await withoutLateLogs(watch, over, head);
   await closePayments(
     context.ledger,
-    over.map(({ payment }) => payment.id),
+    closed.map(({ payment }) => payment.id),
   );
+  // A payment that is left is searched from its beginning once more.
   for (const { payment } of over) searchedTo.delete(payment.id);
+}
+
+/**
+ * Those that are unused. A used one may have paid in the last block of its time, whose logs are
+ * late: one that no log explains is left for a while.
+ */
+async function withoutLateLogs(
+  { network, closingLogs }: FailedWatch,
+  over: readonly OrderedPayment[],
+  head: bigint,
+): Promise<OrderedPayment[]> {
+  if (over.length === 0) return [];
+  const payments = over.map(({ payment }) => payment);
+  const { rpc } = network;
+  const states = await readAuthorizationStates({ rpc, payments, blockNumber: head });
+  return over.filter(
+    ({ payment }, index) => states[index] === false || !closingLogs.mayCome(payment.id),
+  );
 }
 
 function startOf({ searchedTo }: FailedWatch, payment: PendingPayment): bigint {
