@@ -33,7 +33,10 @@ export async function dispatchTransaction(
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
   const result = await sendTransaction({ context, network, broadcast: form });
-  if (result.outcome !== "refused" || !isUntaken(result.error)) transaction.maybeSent = true;
+  if (result.outcome !== "refused" || !isUntaken(result.error)) {
+    transaction.maybeSent = true;
+    transaction.isTooLate = false;
+  }
   await faultPoint("broadcast");
   if (result.outcome !== "refused" || state.lease !== lease) return;
   switch (result.error) {
