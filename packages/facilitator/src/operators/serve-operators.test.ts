@@ -1,6 +1,6 @@
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer, request } from "node:http";
+import { createServer, type RequestListener, request } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -189,9 +189,9 @@ describe("the operator's socket", () => {
 
 describe("the command that asks a seller", () => {
   /** Something that listens beside a ledger as a seller does. */
-  async function listenAs(answer: Parameters<typeof createServer>[1]) {
+  async function listenAs(answer: RequestListener) {
     const folder = await createFolder();
-    const server = createServer(answer ?? {});
+    const server = createServer(answer);
     const socket = join(folder, "ledger.db.socket");
     await new Promise<void>((resolve) => server.listen(socket, resolve));
     onTestFinished(

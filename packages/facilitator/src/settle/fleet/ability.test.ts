@@ -102,7 +102,8 @@ describe("a relayer that could not pay", () => {
       rpc: {
         chainId: 9745,
         request: async () => result(),
-        requestMany: async (calls) => calls.map(() => ({ ok: true, result: result() })),
+        requestMany: async (calls) =>
+          calls.map(() => ({ ok: true, result: result(), endpoint: 0, failures: [] })),
       },
       addresses: [rich],
       minimumBalance: 10n,
