@@ -55,12 +55,14 @@ export function createRouteMatcher(
 }
 
 function findOwn(
-  { app, method }: Request,
+  { app, method, url, originalUrl }: Request,
   { loose, exact }: ApplicationRouters,
   forms: readonly string[],
 ): Route | "malformed" | undefined {
   const found = loose(method, forms);
   if (found === undefined || exact === undefined) return found;
+  // The code that has cut a prefix, or rewritten the path, need not distinguish as much.
+  if (url !== originalUrl) return found;
   const exactly = exact.find(method, forms);
   return exactly === found || hasOnlyRoutersLike(app, exact.settings) ? exactly : found;
 }

@@ -53,10 +53,11 @@ export function createPathRouter(options: {
 
   /**
    * A method as keys name it, and `*` for all that no key names. Middleware may have taken it from
-   * a form. Express serves `get` as `GET`, and invented methods must not fill the memory.
+   * a form. Express serves `get` as `GET`, and invented methods must not fill the memory. Express
+   * compares in lower case, in which the sign of Kelvin is a `k`.
    */
   function verbOf(method: string): string {
-    const verb = method.toUpperCase();
+    const verb = method.toLowerCase().toUpperCase();
     return verb === "HEAD" || verbs.has(verb) ? verb : "*";
   }
 

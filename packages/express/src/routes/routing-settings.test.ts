@@ -1,8 +1,10 @@
-import type { Listening } from "@coinslot/devnet";
+import type { RequestListener } from "node:http";
+import { type Listening, listen } from "@coinslot/devnet";
 import type { Express } from "express";
 import { afterEach, describe, expect, it } from "vitest";
-import type { PaymentRoutes } from "../index.ts";
+import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
 
@@ -80,12 +82,72 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
         app.use("/paid", (_request, response) => void response.send(content));
       },
     ],
+    [
+      "a route of a regular expression",
+      (app: Express) => {
+        app.get(/^\/paid$/i, (_request, response) => void response.send(content));
+      },
+    ],
+    [
+      "a router at a regular expression",
+      (app: Express) => {
+        const router = express.Router({ caseSensitive: true });
+        router.get("/", (_request, response) => void response.send(content));
+        app.use(/^\/paid/i, router);
+      },
+    ],
   ])("are still guarded with case sensitivity, and %s in the application", async (_what, serve) => {
     const shop = await open({ "GET /paid": { accepts: option() } }, serve, (app) =>
       app.enable("case sensitive routing"),
     );
     for (const target of ["/paid", "/PAID"]) {
       expect((await sendTarget(shop, target)).answer).not.toContain(content);
+    }
+  });
+
+  it("do not bind a static server, whose file system may not distinguish letter case", async () => {
+    const shop = await open(
+      { "GET /paid": { accepts: option() } },
+      (app) => app.use(express.static(import.meta.dirname)),
+      (app) => app.enable("case sensitive routing"),
+    );
+    expect((await sendTarget(shop, "/PAID")).status).toBe(402);
+  });
+
+  it("are still guarded with strict slashes, and a route of a regular expression", async () => {
+    const shop = await open(
+      { "GET /paid": { accepts: option() } },
+      (app) => {
+        app.get(/^\/paid\/?$/, (_request, response) => void response.send(content));
+      },
+      (app) => app.enable("strict routing"),
+    );
+    for (const target of ["/paid", "/paid/"]) {
+      expect((await sendTarget(shop, target)).status).toBe(402);
+    }
+  });
+
+  it.each([
+    ["a router", (inner: Express) => express().use(express.Router().use("/api", inner))],
+    [
+      "a function that cuts the prefix",
+      (inner: Express): RequestListener =>
+        (request, response) => {
+          const { url = "" } = request;
+          Object.assign(request, { originalUrl: url, url: url.slice("/api".length) });
+          inner(request, response);
+        },
+    ],
+  ])("of an application bind none of the paths by which %s mounts it", async (_what, mount) => {
+    const inner = express().enable("case sensitive routing");
+    const routes: PaymentRoutes = { "GET /api/paid": { accepts: option() } };
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app: inner });
+    inner.use(gate).get("/paid", (_request, response) => void response.send(content));
+    await gate.ready();
+    const shop = await listen(mount(inner));
+    opened.push(shop);
+    for (const target of ["/api/paid", "/API/paid"]) {
+      expect((await sendTarget(shop, target)).status).toBe(402);
     }
   });
 

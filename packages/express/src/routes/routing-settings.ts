@@ -8,10 +8,17 @@ export interface RoutingSettings {
 }
 
 /**
+ * Names of Express's own functions that distinguish as something else does: a mounted application,
+ * and the file system of a static server.
+ */
+const opaque: ReadonlySet<string> = new Set(["mounted_app", "serveStatic"]);
+
+/**
  * Returns whether every router in an application distinguishes at least this much. A path that
  * differs only so then reaches no handler. An opaque layer (another application, a function with a
- * mount path of its own) counts as distinguishing nothing. No router with a mount path of its own
- * distinguishes a slash at the end of that.
+ * mount path of its own) counts as distinguishing nothing. So does a regular expression of the
+ * application, which no setting binds. No router with a mount path of its own distinguishes a slash
+ * at the end of that.
  */
 export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
   return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
@@ -23,6 +30,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
   if (settings.caseSensitive && Reflect.get(router, "caseSensitive") !== true) return false;
   if (settings.strict && Reflect.get(router, "strict") !== true) return false;
   return isEveryLayer(router, (layer) => {
+    if (hasOwnExpression(layer, settings)) return false;
     const route: unknown = Reflect.get(layer, "route");
     // The handlers of a route see the path that its router has seen.
     if (isObject(route)) return isEveryLayer(route, (inner) => isHandlerLike(inner, true));
@@ -35,7 +43,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
     if (Array.isArray(Reflect.get(handle, "stack"))) {
       return (isAtSamePath || !settings.strict) && isLike(handle, settings, seen);
     }
-    return isAtSamePath && handle.name !== "mounted_app" && !isApplication(handle);
+    return isAtSamePath && !opaque.has(handle.name) && !isApplication(handle);
   }
 }
 
@@ -47,6 +55,26 @@ function isEveryLayer(parent: object, holds: (layer: object) => boolean): boolea
 
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
+}
+
+/**
+ * Returns whether a layer may match by a regular expression of the application. Either Express
+ * keeps that of a route. Of a mounted layer, Express 5 keeps a function of another name alone, and
+ * Express 4 an expression that need not be its own.
+ */
+function hasOwnExpression(layer: object, { caseSensitive }: RoutingSettings): boolean {
+  const route: unknown = Reflect.get(layer, "route");
+  const path: unknown = isObject(route) ? Reflect.get(route, "path") : undefined;
+  if ([path].flat(Number.POSITIVE_INFINITY).some((each) => each instanceof RegExp)) return true;
+  const matchers: unknown = Reflect.get(layer, "matchers");
+  if (Array.isArray(matchers)) return !matchers.every(isOfText);
+  const pattern: unknown = Reflect.get(layer, "regexp");
+  return caseSensitive && pattern instanceof RegExp && pattern.ignoreCase;
+}
+
+/** Returns whether a layer's function of Express 5 was made from a text. */
+function isOfText(matcher: unknown): boolean {
+  return typeof matcher === "function" && matcher.name === "match";
 }
 
 /** Returns whether a layer stands at "/", as middleware does. */
