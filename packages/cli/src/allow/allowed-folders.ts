@@ -1,5 +1,5 @@
 import { mkdir, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
 import type { Terminal } from "../terminal.ts";
 import type { FolderSettings } from "./folder-settings.ts";
@@ -25,9 +25,13 @@ export async function allow(env: Terminal["env"], settings: FolderSettings): Pro
   await writeFile(join(folder, settings.hash), `${settings.path}\n`, { mode: 0o600 });
 }
 
-/** In the user's home, never within the folder at hand: XDG ignores a relative path. */
-function stateFolder(env: Terminal["env"]): string {
+/**
+ * In the user's home, never within the folder at hand, which could bring its own allowance. XDG
+ * ignores a relative path, and so does this where `HOME` is one, or empty.
+ */
+export function stateFolder(env: Terminal["env"]): string {
   const { XDG_STATE_HOME: xdg, LOCALAPPDATA: windows } = env;
   const base = [xdg, windows].find((path) => path && isAbsolute(path));
-  return join(base ?? join(homedir(), ".local", "state"), "coinslot", "allowed");
+  const home = isAbsolute(homedir()) ? homedir() : userInfo().homedir;
+  return join(base ?? join(home, ".local", "state"), "coinslot", "allowed");
 }

@@ -1,5 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { mnemonicToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
@@ -70,6 +77,35 @@ describe("coinslot init", () => {
       const tracked = await runCoinslot(["init", "--force"], { folder });
       expect(tracked.err).toContain("git rm --cached .env");
       expect(ignored(folder)).toEqual(["node_modules/", ...patterns]);
+    });
+  });
+
+  it("runs no program that a repository at hand names", async () => {
+    await inFolder(async (folder) => {
+      const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
+      git("init", "--quiet");
+      writeFileSync(join(folder, "a"), "");
+      git("add", "a");
+      const program = join(folder, "program");
+      writeFileSync(program, '#!/bin/sh\ntouch "$0.has-run"\n', { mode: 0o700 });
+      git("config", "core.fsmonitor", program);
+      expect((await runCoinslot(["init"], { folder })).code).toBe(exitCode.done);
+      expect(readdirSync(folder)).not.toContain("program.has-run");
+      expect(ignored(folder)).toEqual(patterns);
+    });
+  });
+
+  it("does not write through a link in place of .gitignore, and warns", async () => {
+    await inFolder(async (folder) => {
+      const checkout = join(folder, "checkout");
+      mkdirSync(checkout);
+      const other = join(folder, "profile");
+      writeFileSync(other, "kept");
+      symlinkSync(other, join(checkout, ".gitignore"));
+      const { code, err } = await runCoinslot(["init"], { folder: checkout });
+      expect(code).toBe(exitCode.done);
+      expect(readFileSync(other, "utf8")).toBe("kept");
+      expect(err).toContain(".gitignore cannot be written, or is a link");
     });
   });
 

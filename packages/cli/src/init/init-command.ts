@@ -13,6 +13,11 @@ interface InitOptions {
   json?: true;
 }
 
+const warnings = {
+  tracked: "git has .env in its index: take it out with git rm --cached .env",
+  unwritable: ".gitignore cannot be written, or is a link: make git ignore .env",
+};
+
 /** `coinslot init`: an .env file with fresh seeds, and the next steps. */
 export function initCommand(terminal: Terminal, { folder }: Io): Command {
   return new Command("init")
@@ -39,9 +44,8 @@ Examples:
       terminal.err(`Wrote .env, which only you can read.`);
       if (backup) terminal.err(`The one before is ${relative(folder, backup)}.`);
       if (ignored === "added") terminal.err("Added such files to .gitignore.");
-      if (ignored === "tracked") {
-        const what = "git has .env in its index: take it out with git rm --cached .env";
-        terminal.err(`${paint(terminal, "yellow", "warning:")} ${what}`);
+      if (ignored === "tracked" || ignored === "unwritable") {
+        terminal.err(`${paint(terminal, "yellow", "warning:")} ${warnings[ignored]}`);
       }
       terminal.out(
         formatFacts(terminal, {

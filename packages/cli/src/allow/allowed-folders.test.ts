@@ -1,0 +1,12 @@
+import { isAbsolute } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { stateFolder } from "./allowed-folders.ts";
+
+afterEach(() => void vi.unstubAllEnvs());
+
+describe("the folder of allowances", () => {
+  it.each(["", ".", "relative"])("is not in the folder at hand, with HOME=%j", (home) => {
+    vi.stubEnv("HOME", home);
+    expect(isAbsolute(stateFolder({}))).toBe(true);
+  });
+});
