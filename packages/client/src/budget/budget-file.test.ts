@@ -56,6 +56,14 @@ describe("a budget in a file", () => {
     expect(world.account().signatures()).toBe(3);
   });
 
+  it("is refused, and not waited for, where it is a named pipe", async () => {
+    const file = inFolder("budget.json");
+    expect(spawnSync("mkfifo", [file]).status).toBe(0);
+    const seller = await startDearSeller();
+    const refused = await world.refusalOf(createFetch({ budget: { file } })(seller.url), seller);
+    expect(refused.code).toBe("budget_file_unavailable");
+  });
+
   it.each(["before", "after"])(
     "is one budget under all of its names, linked %s it exists",
     async (when) => {

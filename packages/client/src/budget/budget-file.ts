@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { open, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import * as z from "zod";
 import { PaymentError } from "../payment-error.ts";
@@ -63,7 +64,7 @@ const versionSchema = z.object({ version: z.number().int().min(2) });
 async function readState(path: string): Promise<BudgetState> {
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = await readRegularFile(path);
   } catch (cause) {
     if (hasCode(cause, "ENOENT")) return emptyBudget;
     throw new PaymentError("budget_file_unavailable", "The budget file cannot be read", { cause });
@@ -82,6 +83,18 @@ async function readState(path: string): Promise<BudgetState> {
     "budget_file_corrupt",
     "The budget file is malformed: repair it, or remove it to start a new day",
   );
+}
+
+/** Reading a pipe would wait for ever, and hold the lock. */
+async function readRegularFile(path: string): Promise<string> {
+  // Windows has no such flag, and no pipes among its files.
+  const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    if (!(await handle.stat()).isFile()) throw new Error("It is not a regular file");
+    return await handle.readFile("utf8");
+  } finally {
+    await handle.close();
+  }
 }
 
 function parseJson(text: string): unknown {

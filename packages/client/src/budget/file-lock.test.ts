@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { readdir, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { useProgram } from "@coinslot/devnet/use-program";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runScript } from "../testing/run-script.ts";
 import { useTemporaryFolder } from "../testing/temporary-folder.ts";
 import { withFileLock } from "./file-lock.ts";
@@ -72,6 +73,42 @@ describe("withFileLock", () => {
     holder.child.kill("SIGKILL");
     expect(await waiting).toBe("done");
     expect(await readdir(dirname(path))).toEqual(["file.lock"]);
+  });
+
+  it("is tried less and less often by a process that waits for it", async () => {
+    const path = inFolder("file");
+    await startHolder(path);
+    let tries = 0;
+    class Counting extends DatabaseSync {
+      constructor(file: string) {
+        super(file);
+        tries += 1;
+      }
+    }
+    const { getBuiltinModule } = process;
+    const builtIn = vi
+      .spyOn(process, "getBuiltinModule")
+      .mockImplementation((name: string) =>
+        name === "node:sqlite" ? { DatabaseSync: Counting } : getBuiltinModule(name),
+      );
+    onTestFinished(() => builtIn.mockRestore());
+    await expect(
+      withFileLock(path, async () => "done", { lockTimeoutMs: 1_500 }),
+    ).rejects.toMatchObject({ code: "budget_file_unavailable" });
+    // The pauses alone allow 20, and 34 at most in 200,000 draws.
+    expect(tries).toBeLessThan(60);
+  });
+
+  it("leads through no link to another file", async () => {
+    const path = inFolder("file");
+    const other = inFolder("other");
+    await writeFile(other, "kept");
+    await symlink(other, `${path}.lock`);
+    await expect(withFileLock(path, async () => "done")).rejects.toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("is not a regular file"),
+    });
+    expect(await readFile(other, "utf8")).toBe("kept");
   });
 
   it("stays locked for a container whose process has the same id and name", async () => {

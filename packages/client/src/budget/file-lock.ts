@@ -1,4 +1,4 @@
-import { open, readFile, stat } from "node:fs/promises";
+import { lstat, open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createKeyedMutex } from "@coinslot/concurrency";
 import * as z from "zod";
@@ -9,6 +9,8 @@ export interface FileLockOptions {
   /** Longest wait for the lock. Default 10 s. */
   lockTimeoutMs?: number | undefined;
 }
+
+const maxPauseMs = 500;
 
 const inThisThread = createKeyedMutex<string>();
 
@@ -44,11 +46,12 @@ export async function withFileLock<T>(
 }
 
 async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & KernelLock> {
-  const deadline = performance.now() + timeoutMs;
+  const start = performance.now();
   try {
     const sqlite = await loadSqlite();
     for (;;) {
       await createEmpty(lock);
+      await requireRegularFile(lock);
       const before = await inodeOf(lock);
       const held = tryToLock(sqlite, lock);
       if (typeof held === "object") {
@@ -56,8 +59,10 @@ async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & Kern
         if (await isIntact()) return { isIntact, release: held.release };
         held.release();
       }
-      if (performance.now() > deadline) throw await stillLocked(lock);
-      await sleep(2 + Math.random() * 10);
+      const waitedMs = performance.now() - start;
+      if (waitedMs > timeoutMs) throw await stillLocked(lock);
+      // Backoff: hundreds of waiting processes would leave no processor to the holder.
+      await sleep(2 + Math.random() * Math.min(maxPauseMs, 10 + waitedMs / 2));
     }
   } catch (cause) {
     if (cause instanceof PaymentError) throw cause;
@@ -76,6 +81,13 @@ async function createEmpty(lock: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
+}
+
+/** Through a link, SQLite would change the journal of another database, or wait for a device. */
+async function requireRegularFile(lock: string): Promise<void> {
+  const stats = await lstat(lock).catch(() => undefined);
+  if (stats === undefined || stats.isFile()) return;
+  throw new PaymentError("budget_file_unavailable", `${lock} is not a regular file: remove it`);
 }
 
 async function inodeOf(path: string): Promise<bigint | undefined> {
