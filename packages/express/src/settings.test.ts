@@ -23,3 +23,12 @@ it("a process that could not hold its largest answer is refused", () => {
     "options.maxHeldBytes must be at least options.maxRequestBytes and options.maxResponseBytes together",
   ]);
 });
+
+it("the bounds by default are those of the security page", () => {
+  expect(read({}).settings).toMatchObject({
+    maxUnverifiedBytes: 64 * 2 ** 20,
+    maxResponseBytes: 4 * 2 ** 20,
+    maxHeldBytes: 256 * 2 ** 20,
+    maxKeptAnswerBytes: 256 * 2 ** 10,
+  });
+});

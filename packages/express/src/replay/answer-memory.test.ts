@@ -58,3 +58,15 @@ it("the answer memory keeps nothing more where others' answers fill it", () => {
   for (const owner of owners) memory.keep(owner, answer, 0);
   expect(owners.map((owner) => memory.find(owner, 0) !== undefined)).toEqual([true, true, false]);
 });
+
+it("the answer memory keeps 64 MiB by default, 4 MiB of each payer", () => {
+  const memory = createAnswerMemory();
+  const large: HeldAnswer = { ...answer, body: Buffer.alloc(2 ** 20 - 2_048) };
+  const hex = (payer: number) => payer.toString(16).padStart(2, "0");
+  const owners = Array.from({ length: 17 * 5 }, (_, index) => ownerOf(hex(Math.floor(index / 5))));
+  for (const owner of owners) memory.keep(owner, large, 0);
+  const kept = owners.map((owner) => memory.find(owner, 0) !== undefined);
+  expect(kept.slice(0, 5)).toEqual([false, true, true, true, true]);
+  expect(kept.filter(Boolean)).toHaveLength(64);
+  expect(kept.slice(-5)).toEqual(Array(5).fill(false));
+});

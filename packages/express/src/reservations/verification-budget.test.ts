@@ -60,6 +60,21 @@ describe("the budget of a payer with a record", () => {
   });
 });
 
+describe("a payer with a record", () => {
+  it("is forgotten for 10,000 other payers that have paid, and for no fewer", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const signed = { limitKey: "shared", isSignedByPayer: true };
+    for (let index = 0; index < 10_000; index += 1) budget.prove(paymentOf(index), signed);
+    for (let index = 20_000; index < 20_030; index += 1) {
+      (await budget.admit(paymentOf(index), signed))(refused);
+    }
+    expect(await budget.admit(paymentOf(0), signed)).toBeTypeOf("function");
+    budget.prove(paymentOf(10_000), signed);
+    await expect(budget.admit(paymentOf(0), signed)).rejects.toThrow(/try again later/);
+    expect(await budget.admit(paymentOf(1), signed)).toBeTypeOf("function");
+  });
+});
+
 describe("the budget of all payers with a record together", () => {
   it.each([
     ["refused", 1_200, 30],
