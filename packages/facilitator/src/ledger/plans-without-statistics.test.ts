@@ -19,6 +19,7 @@ import { createLedger } from "./create-ledger.ts";
 import type { LedgerContext } from "./ledger-context.ts";
 import { archivePayments } from "./maintenance/archive-payments.ts";
 import { closePayments } from "./maintenance/close-payments.ts";
+import { forgetPayers } from "./maintenance/forget-payers.ts";
 import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./maintenance/processes.ts";
 import { pruneTransactions } from "./maintenance/prune-transactions.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
@@ -288,6 +289,22 @@ describe("on postgres without statistics, no history is read", () => {
       "a step that prunes transactions",
       50,
       async (ledger) => expect(await pruneTransactions(ledger, step)).toMatchObject({ ended: 50 }),
+    ],
+    [
+      "a step that forgets payers",
+      100,
+      async (ledger) => {
+        // The first half has payments.
+        const payers = Array.from({ length: 50 }, (_, n) => payerOf(n));
+        const others = payers.map((payer): Hex => `0xff${payer.slice(4)}`);
+        const unused = { releases: 0, window_started_at: now - 2 * 86_400_000 };
+        await ledger.db
+          .insertInto("payers")
+          .values([...payers, ...others].map((payer) => ({ payer, ...unused })))
+          .onConflict((conflict) => conflict.column("payer").doUpdateSet(unused))
+          .execute();
+        expect(await forgetPayers(ledger, { after: "", limit: 100 })).toBe(others.at(-1));
+      },
     ],
     ["payments of dead processes", recent.reserved + recent.queued, releaseAbandoned],
   ];

@@ -1,10 +1,7 @@
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { readCommonTime } from "../queries/common-time.ts";
 
-/**
- * A row whose window began before that counts no free run any more: windows are of minutes. The rest
- * is for processes whose windows and clocks differ.
- */
+/** A row stays for so long after the end of its window of free runs: other clocks may differ. */
 const unusedMs = 86_400_000;
 
 /**
@@ -23,8 +20,8 @@ export async function forgetPayers(
   ledger: LedgerContext,
   { after, limit }: { after: string; limit: number },
 ): Promise<string | undefined> {
-  const { db, dialect, write } = ledger;
-  const before = (await readCommonTime(ledger)) - unusedMs;
+  const { db, dialect, write, releaseLimit } = ledger;
+  const before = (await readCommonTime(ledger)) - releaseLimit.windowMs - unusedMs;
   const next = await selectPayers({ db }, { after, limit }).execute();
   const isUnused = (row: (typeof next)[number]) =>
     row.window_started_at < before && row.payment === null;
