@@ -18,6 +18,7 @@ import { createBlockPace } from "./pace/block-pace.ts";
 import { createPacedTimes } from "./pace/paced-times.ts";
 import { createSpoiltBatches } from "./plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./relay/fee-quote.ts";
+import { createTrialFloor } from "./trial-floor.ts";
 
 const { join } = ledgerForEachTest("sqlite");
 
@@ -91,6 +92,7 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
         times: createPacedTimes(pace, {}),
         blocks: createBlockClock({ blockTimeMs: undefined, now: Date.now }),
         simulator: createSimulator({ rpc: pool, now: Date.now }),
+        trialFloor: createTrialFloor(async () => (await watcher.read(0)).number),
         fees: createFeeQuoter({
           rpc: pool,
           feeModel: "eip1559",

@@ -1,3 +1,5 @@
+import type { Address } from "@coinslot/protocol";
+import { sql } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { readCommonTime } from "../queries/common-time.ts";
 
@@ -59,7 +61,7 @@ export function selectPayers(
         .limit(1)
         .as("payment"),
     )
-    .where((where) => where("payers.payer", ">", where.val(after)))
+    .where("payers.payer", ">", sql<Address>`${after}`)
     .orderBy("payers.payer")
     .limit(limit);
 }
