@@ -44,7 +44,7 @@ export async function operators(engine: Engine): Promise<Figure[]> {
 }
 
 /** Measures a ledger from `fillLedger`, beside an empty one of the same engine. */
-export async function measureLargeLedger(
+async function measureLargeLedger(
   devnet: Devnet,
   { empty, large }: { empty: string; large: string },
 ): Promise<Figure[]> {

@@ -44,7 +44,7 @@ export async function forgetPayers(
  * The next payers, each with one of its payments. It is in the order of the payers' index: without
  * that, PostgreSQL without statistics expects to find one soon in the table itself.
  */
-export function selectPayers(
+function selectPayers(
   { db }: Pick<LedgerContext, "db">,
   { after, limit }: { after: string; limit: number },
 ) {
