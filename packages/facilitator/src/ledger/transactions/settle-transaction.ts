@@ -1,7 +1,8 @@
 import type { Address, Network } from "@coinslot/protocol";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { Inclusion } from "../payments/ledger-payment.ts";
+import { leaseNameOf } from "../relayer-lease.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
@@ -79,12 +80,22 @@ export function loseTransaction(ledger: LedgerContext, id: string): Promise<void
  * `open` → `lost` for all transactions of a relayer without a key, once none of them carries a
  * payment: nothing depends on them, and a nonce between them may stay unused for ever. Should its
  * key come back, the chain waits for such a nonce, and the transaction is open again.
+ *
+ * The racer is a process that gets the key, takes the relayer's lease, and reads what is open. It
+ * would wait for the nonce of one that is given up after that. So nothing is given up under a lease,
+ * and the lease is taken either before this, or once this has ended.
  */
 export function giveUpTransactions(
   ledger: LedgerContext,
   { network, relayer }: { network: Network; relayer: Address },
 ): Promise<void> {
+  const { dialect } = ledger;
   return ledger.write(async (transaction) => {
+    const { rows } = await sql<{ is_held: number }>`
+      select case when expires_at_ms > ${dialect.nowMs()} then 1 else 0 end as is_held
+      from coinslot_leases where name = ${leaseNameOf({ network, relayer })} ${dialect.forShare}
+    `.execute(transaction);
+    if (rows.some(({ is_held }) => is_held === 1)) return;
     const open = transaction
       .selectFrom("transactions")
       .select("id")
