@@ -45,7 +45,8 @@ export async function dispatchTransaction(
     case "unknown":
       return;
     case "nonce_too_low":
-      if (!transaction.maybeSent) {
+      // Once: where the number of used nonces lags, polls would follow one another without a pause.
+      if (!transaction.maybeSent && !transaction.isTooLate) {
         transaction.isTooLate = true;
         transaction.sentAt = clock.now() - times.resendMs();
       }

@@ -146,6 +146,31 @@ describe("a relayer's nonce", () => {
     expect(transactions).not.toContain('event="lost"');
   });
 
+  it("is sent again no sooner than usual while a node lags that returns the number of used ones", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay } = here;
+    let sends = 0;
+    let polls = 0;
+    let lagging: string | undefined;
+    proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method === "eth_sendRawTransaction") sends += 1;
+      if (method === "eth_getTransactionReceipt") polls += 1;
+      return method === "eth_getTransactionCount" && lagging ? { result: lagging } : ask();
+    });
+    const times = { resendMs: 600_000 };
+    const facilitator = await start({ network: { rpcUrls: [proxy.url] }, times });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    lagging = "0x1";
+    await devnet.client.waitForTransactionReceipt({ hash: await useKeyElsewhere(here) });
+    [sends, polls] = [0, 0];
+    const waiting = Promise.allSettled([settle(facilitator, await pay())]);
+    await vi.waitFor(() => expect(polls).toBeGreaterThanOrEqual(8), 20_000);
+    // Once for the plan, and once for the answer that the nonce is used.
+    expect(sends).toBe(2);
+    await facilitator.close();
+    await waiting;
+  });
+
   it("is used by the next attempt when signing fails", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;
