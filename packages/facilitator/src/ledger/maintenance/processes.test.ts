@@ -95,6 +95,20 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
   });
 
+  it("leaves an engine that was started anew no answer of the former one, which others may take up", async () => {
+    const [former, next] = [await join("former"), await join("next")];
+    const wanted = wish();
+    const held = await reservePayment(former, wanted);
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    await enqueuePayment(former, { token: held.token, payer, order });
+    await recordOutcomes(former, [{ confirmed: { ids: [held.paymentId], inclusion } }]);
+    await silence("former");
+    next.heartbeat.lapsedAt = next.now();
+    const reservation = { id: wanted.id, token: held.token };
+    expect(await isReservationHeld(next, reservation)).toBe(false);
+    expect(await reservePayment(next, wanted)).toMatchObject({ outcome: "resumed" });
+  });
+
   it("frees its reservations, and invalidates their tokens", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();

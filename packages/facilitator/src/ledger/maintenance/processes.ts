@@ -106,7 +106,7 @@ function lookForReservations(
   ledger: LedgerContext,
   reservations: readonly { token: string; payer: Address }[],
 ): Promise<boolean[]> {
-  const { heartbeatLeaseMs, dialect } = ledger;
+  const { heartbeatLeaseMs, dialect, processId } = ledger;
   const payers = [...new Set(reservations.map(({ payer }) => payer))];
   const tokens = reservations.map(({ token }) => token);
   return ledger.write(async (transaction) => {
@@ -116,6 +116,8 @@ function lookForReservations(
       .selectFrom("payments")
       .select("token")
       .where("token", "in", dialect.among(tokens))
+      // A restored ledger may have it under the name of a former engine, which counts as dead.
+      .where("owner", "=", processId)
       .execute();
     const held = new Set(rows.map(({ token }) => token));
     return tokens.map((token) => held.has(token));
