@@ -87,20 +87,6 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
     }
   });
 
-  it("sells a method with the sign of Kelvin, which Express reads as a k", async () => {
-    const shop = await open(
-      // The types name no such verb.
-      Object.fromEntries([["LOCK /paid", { accepts: option() }]]),
-      (app) => app.lock("/paid", (_request, response) => void response.send(content)),
-      (app) =>
-        app.use((request, _response, next) => {
-          request.method = "LOC\u212a";
-          next();
-        }),
-    );
-    await supertest(shop.url).post("/paid").expect(402);
-  });
-
   it.each(["* /paid", "/paid"] as const)("sells all methods for %s", async (key) => {
     const shop = await open({ [key]: { accepts: option() } }, (app) => {
       app.all("/paid", (_request, response) => void response.send(content));

@@ -12,10 +12,10 @@ const price = {
   extra: { name: "USDT0", version: "1" },
 };
 
-function createRouter() {
+function createRouter(key = "GET /files/:name") {
   const accepts = [{ scheme: "exact" as const, network: "eip155:9745" as const, payTo, price }];
   const router = express.Router();
-  const routes = readRoutes({ "GET /files/:name": { accepts } }, router, (problem) => {
+  const routes = readRoutes({ [key]: { accepts } }, router, (problem) => {
     throw new Error(problem);
   });
   const settings = { caseSensitive: false, strict: false };
@@ -46,6 +46,13 @@ it("the path router has one router for all unlisted methods, also from method ov
   }
   expect(heapBytes() - before).toBeLessThan(500_000);
   expect(find("get", ["/files/a"])).toBe(routes[0]);
+});
+
+it("the path router reads a method in lower case, as Express does: the sign of Kelvin is a k", () => {
+  const { routes, find } = createRouter("LOCK /files/:name");
+  for (const method of ["LOCK", "lock", "LOC\u212a"]) {
+    expect(find(method, ["/files/a"])).toBe(routes[0]);
+  }
 });
 
 it("the path router caches paths without their queries", () => {
