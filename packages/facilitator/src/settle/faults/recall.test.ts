@@ -112,7 +112,8 @@ it("an outcome that a fault of the ledger withholds is not delivered, and the ne
   const ledger = await join("one");
   const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
   await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
-  wait(10_000);
+  // The last heartbeat is no longer young, and says nothing of the reservation.
+  wait(20_000);
   let writes = 0;
   const write: LedgerContext["write"] = (work, options) => {
     writes += 1;

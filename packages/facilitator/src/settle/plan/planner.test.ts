@@ -36,7 +36,7 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
     20_000,
   );
   // The chain seems to have stopped: no further transaction follows the first.
-  passedMs = 5_000;
+  passedMs = 16_000;
   const second = settle(facilitator, await pay());
   await vi.waitFor(async () => {
     const { payments } = await facilitator.payments.list();
@@ -44,7 +44,7 @@ it("tries no payment in a sweep that leaves it in the queue", async () => {
   }, 20_000);
 
   // Its trial is no longer fresh.
-  passedMs = 10_000;
+  passedMs = 21_000;
   const [callsBefore, sweepsBefore] = [calls, sweeps];
   await vi.waitFor(() => expect(sweeps).toBeGreaterThan(sweepsBefore + 10), 20_000);
   expect(calls).toBe(callsBefore);

@@ -70,6 +70,7 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
   const notifier = await createOutcomeNotifier({ ...parts, ledger, metrics, pollMs: 10_000 });
   onTestFinished(() => notifier.stop());
   let nowMs = 0;
+  let now = Date.now;
   const lateLogs = createLateLogs({ now: () => nowMs });
   const { serveAfter = 0 } = options;
   return {
@@ -77,6 +78,9 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
     updates,
     pass: (ms: number) => {
       nowMs += ms;
+    },
+    setClock(ms: number) {
+      now = () => ms;
     },
     /** Adds a payment whose authorization nobody executes. */
     async add(state: State, validBefore: bigint, changes: Partial<AuthorizationId> = {}) {
@@ -103,7 +107,7 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
     },
     async look() {
       return endOverdue({
-        context: { ledger: counted, notifier, logger: silentLogger, now: Date.now },
+        context: { ledger: counted, notifier, logger: silentLogger, now },
         network: { network, rpc: pool, finalAfter: 0, serveAfter: () => serveAfter, lateLogs },
         watch: { finalBlock: undefined },
         head: await devnet.client.getBlock(),
@@ -150,9 +154,10 @@ it("ends any number of overdue payments of a state with one batch of calls and o
 
 describe.each(states)("a %s payment past its time by the clock", (state) => {
   it("waits for a block whose time says so", async () => {
-    const { add, look, standing } = await begin();
+    const { add, look, standing, setClock } = await begin();
     const { client } = devnet;
     const { timestamp } = await client.getBlock();
+    setClock(Number(timestamp + 60n) * 1000);
     await add(state, timestamp + 1n);
     expect(await look()).toMatchObject({ [state]: true });
     expect(await standing()).toEqual([state]);
