@@ -80,11 +80,14 @@ function readIgnored(folder: string): string {
 
 /**
  * Exit code of git; `undefined` where there is no git. A repository's own settings may name a
- * program that git runs when it reads its index.
+ * program that git runs when it reads its index, or fetches an object that the repository lacks.
  */
 async function ask(folder: string, args: readonly string[]): Promise<number | undefined> {
   try {
-    await run("git", ["-c", "core.fsmonitor=false", "-C", folder, ...args]);
+    await run("git", ["-c", "core.fsmonitor=false", "-C", folder, ...args], {
+      // Older releases know the second alone. It names no transport, so that all are refused.
+      env: { ...process.env, GIT_NO_LAZY_FETCH: "1", GIT_ALLOW_PROTOCOL: "none" },
+    });
     return 0;
   } catch (error) {
     return error instanceof Error && "code" in error && typeof error.code === "number"

@@ -3,6 +3,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -92,6 +93,36 @@ describe("coinslot init", () => {
       expect((await runCoinslot(["init"], { folder })).code).toBe(exitCode.done);
       expect(readdirSync(folder)).not.toContain("program.has-run");
       expect(ignored(folder)).toEqual(patterns);
+    });
+  });
+
+  it("runs no program by which a repository at hand fetches what it lacks", async () => {
+    await inFolder(async (folder) => {
+      const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
+      git("init", "--quiet");
+      for (const name of ["kept", "lacking"]) {
+        mkdirSync(join(folder, name));
+        writeFileSync(join(folder, name, "file"), name);
+      }
+      git("add", ".");
+      git("-c", "user.name=a", "-c", "user.email=a", "commit", "--quiet", "--message=a");
+      // The index then names the other folder alone, and git looks into that for .env.
+      git("sparse-checkout", "init", "--cone", "--sparse-index");
+      git("sparse-checkout", "set", "kept");
+      const lacking = git("rev-parse", "HEAD:lacking").toString().trim();
+      rmSync(join(folder, ".git", "objects", lacking.slice(0, 2), lacking.slice(2)));
+      const program = join(folder, "program");
+      writeFileSync(program, '#!/bin/sh\ntouch "$0.has-run"\nexit 1\n', { mode: 0o700 });
+      for (const [name, value] of [
+        ["core.repositoryFormatVersion", "1"],
+        ["extensions.partialClone", "stranger"],
+        ["remote.stranger.promisor", "true"],
+        ["remote.stranger.url", "ssh://stranger/a"],
+        ["core.sshCommand", `'${program}'`],
+      ] as const)
+        git("config", name, value);
+      expect((await runCoinslot(["init"], { folder })).code).toBe(exitCode.done);
+      expect(readdirSync(folder)).not.toContain("program.has-run");
     });
   });
 
