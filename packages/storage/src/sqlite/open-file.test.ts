@@ -1,5 +1,6 @@
 import { readdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../database.ts";
@@ -116,6 +117,27 @@ it("a transaction that never ends does not keep a database open", async () => {
   await sql`insert into notes values (2)`.execute(again.kysely);
   const { rows } = await sql`select id from notes`.execute(again.kysely);
   expect(rows).toEqual([{ id: 2 }]);
+});
+
+it("a transaction that goes on beside the close that has ended it leaves nothing behind", async () => {
+  const url = await createSqliteUrl();
+  const database = await openForTest<object>({ url, lockTimeoutMs: 20 });
+  await sql`create table notes (id integer)`.execute(database.kysely);
+  const written = database.transaction(async (tx) => {
+    for (;;) {
+      await sql`insert into notes values (1)`.execute(tx);
+      await setImmediate();
+    }
+  });
+  const refused = expect(written).rejects.toMatchObject({
+    kind: "unreachable",
+    message: "The database was closed",
+  });
+  await database.close();
+  await refused;
+  const again = await openForTest<object>({ url });
+  const { rows } = await sql`select id from notes`.execute(again.kysely);
+  expect(rows).toEqual([]);
 });
 
 async function contentOf(url: string): Promise<{ notes: unknown; integrity: unknown }> {

@@ -54,6 +54,12 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
         `Another transaction has been writing for ${lockTimeoutMs} ms. Inside a transaction, query with the handle that it is given.`,
       ),
   });
+  let isClosed = false;
+
+  /** A transaction that the close has rolled back must not go on, statement by statement. */
+  function requireOpen(): void {
+    if (isClosed) throw new DatabaseError("unreachable", "The database was closed");
+  }
 
   /**
    * Retries while another process holds the file's write lock. SQLite's own busy handler would
@@ -83,7 +89,10 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
   function createSession(): Session {
     const session: Session = {
       async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-        if (session.release !== undefined) return writer.query<Row>(query);
+        if (session.release !== undefined) {
+          requireOpen();
+          return writer.query<Row>(query);
+        }
         if (reader !== undefined && SelectQueryNode.is(query.query))
           return reader.query<Row>(query);
         const result = await alone(() => writer.query<Row>(query));
@@ -113,6 +122,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     async beginTransaction(session: Session) {
       const release = await mutex.acquire();
       try {
+        requireOpen();
         await untilFree(() => writer.exec(begin));
         session.release = release;
       } catch (error) {
@@ -121,6 +131,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
       }
     },
     async commitTransaction(session: Session) {
+      requireOpen();
       // A commit that fails leaves the lock to the rollback that Kysely sends after it.
       writer.exec("commit");
       end(session);
@@ -128,13 +139,14 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     async rollbackTransaction(session: Session) {
       try {
         // A full disk or a failed write has rolled back already.
-        if (writer.isTransaction) writer.exec("rollback");
+        if (!isClosed && writer.isTransaction) writer.exec("rollback");
       } finally {
         end(session);
       }
     },
     async destroy() {
       const release = await mutex.acquire().catch(() => undefined);
+      isClosed = true;
       try {
         // It has not ended in time. Its connection would keep the file locked.
         if (release === undefined && writer.isTransaction) writer.exec("rollback");

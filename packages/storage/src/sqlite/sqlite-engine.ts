@@ -49,6 +49,7 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
       file = await watchOpenFile({ path, label });
     }
   } catch (error) {
+    reader?.close();
     writer.close();
     throw error;
   }
