@@ -160,7 +160,8 @@ describe("the route configuration", () => {
     const named = (name: string) => () =>
       paymentMiddleware.route({ name, accepts: option() }, facilitator);
     expect(named("GET /report")).not.toThrow();
-    for (const name of ["", "a\nb", "a".repeat(501)]) expect(named(name)).toThrow(/name must be/);
+    for (const name of ["", "a\nb", "a".repeat(501), "☕️🍰".repeat(200)])
+      expect(named(name)).toThrow(/name must be/);
     expect(problemsOf({ "GET /a": { name: "GET /report", accepts: option() } })).toEqual([
       '"GET /a": has an unknown member: name',
     ]);
