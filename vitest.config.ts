@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
@@ -9,6 +10,9 @@ const isolated = ["packages/express/src/routes/mixed-express-4.test.ts"];
 
 /** Files that take a minute or so, and run with whole matrices alone: `.ci/nightly`. */
 const nightly = process.env.COINSLOT_MATRIX === "all" ? [] : ["test/faults/ledger-outages.test.ts"];
+
+/** The condition "source" of one names TypeScript that Node does not load; the other imports it. */
+const inlined = ["eventsource-parser", "mppx"];
 
 /** Folders whose files take up to minutes: chains, processes and faults. */
 const long = /\/(?:faults|apps|e2e|interop|cli\/src|bridge\/src)\//;
@@ -25,6 +29,7 @@ class LongFilesFirst extends BaseSequencer {
 
 // biome-ignore lint/style/noDefaultExport: the test runner reads the default export.
 export default defineConfig({
+  plugins: [{ name: "inlined", enforce: "pre", load: loadInlined }],
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
@@ -49,6 +54,12 @@ export default defineConfig({
   },
 });
 
+/** Without its source map, which the package does not hold. */
+function loadInlined(id: string) {
+  const isInlined = inlined.some((name) => id.includes(`/node_modules/${name}/`));
+  return isInlined ? { code: readFileSync(id, "utf8"), map: null } : undefined;
+}
+
 function shared(name: string) {
   return {
     name,
@@ -58,5 +69,6 @@ function shared(name: string) {
     hookTimeout: 120_000,
     // A condition costs only the time until it holds: the default of a second is missed by a busy machine.
     expect: { poll: { timeout: 20_000 } },
+    server: { deps: { inline: inlined } },
   };
 }

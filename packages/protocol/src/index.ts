@@ -73,6 +73,33 @@ export {
   parseNetwork,
 } from "./money/network.ts";
 export { hasWitnesses, operatorOf } from "./money/rpc-operator.ts";
+export type { Challenge } from "./mpp/challenge.ts";
+export { formatChallenge, parseChallenges, type ReadChallenge } from "./mpp/challenge-header.ts";
+export { challengeNonce } from "./mpp/challenge-nonce.ts";
+export {
+  type ChargeRequest,
+  decodeChargeRequest,
+  encodeChargeRequest,
+  evmCharge,
+  isCanonicalRequest,
+} from "./mpp/charge-request.ts";
+export {
+  type Credential,
+  decodeCredential,
+  encodeCredential,
+  formatSource,
+  isPaymentScheme,
+  isSourceOf,
+  readAuthorizationPayload,
+  writeAuthorizationPayload,
+} from "./mpp/credential.ts";
+export { decodeOpaque, encodeOpaque, type Opaque } from "./mpp/opaque.ts";
+export {
+  decodePaymentReceipt,
+  encodePaymentReceipt,
+  type PaymentReceipt,
+} from "./mpp/payment-receipt.ts";
+export { type Problem, type ProblemName, paymentProblem, problemMediaType } from "./mpp/problem.ts";
 export {
   type Authorization,
   type AuthorizationId,

@@ -109,6 +109,11 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
   ready(): Promise<void>;
   getSupported(): Promise<Supported>;
   /**
+   * A secret that all processes of the facilitator's ledger share, of 32 random bytes. It binds
+   * challenges to their terms.
+   */
+  challengeSecret?(): Promise<string>;
+  /**
    * The checks before a request's body is read. They ask no ledger. They ask a chain only where a
    * signature is none of the payer's key. The payer may have code that accepts it.
    *

@@ -39,7 +39,7 @@ export interface ReservationRequest {
 }
 
 /** The protocol and version of a request's payment. */
-export type WireName = "x402v1" | "x402v2";
+export type WireName = "x402v1" | "x402v2" | "mpp";
 
 /** Purchased item, for the seller's records. */
 export interface SoldItem {

@@ -41,6 +41,8 @@ export interface SettleResponse {
   amount?: string;
   /** Members that extensions of version 2 add. */
   extensions?: Record<string, unknown>;
+  /** Unix milliseconds of a success, where the ledger knows it. It travels in no message of x402. */
+  settledAt?: number;
 }
 
 /** Encodes the receipt for the header of the version that paid. Version 1 knows fewer members. */
