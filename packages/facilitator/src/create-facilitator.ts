@@ -24,6 +24,7 @@ import {
 } from "./facilitator-context.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
 import { keepEngine } from "./keep-engine.ts";
+import { keepSecret } from "./ledger/maintenance/keep-secret.ts";
 import { isReservationHeld } from "./ledger/maintenance/processes.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
@@ -176,6 +177,8 @@ export function createFacilitator(
       ),
     isHeld: (reservation) =>
       withEngine(facilitator, ({ context }) => isReservationHeld(context.ledger, reservation)),
+    challengeSecret: () =>
+      withEngine(facilitator, ({ context }) => keepSecret(context.ledger, "challenges")),
     deliver: ({ token }) =>
       withEngine(facilitator, ({ context }) => deliverPayment(context.ledger, token)),
     payments: {

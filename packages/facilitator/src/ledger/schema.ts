@@ -277,6 +277,13 @@ export interface StopsTable {
   stopped_at: number;
 }
 
+/** One row for each secret that the processes of a ledger share. */
+export interface SecretsTable {
+  /** Its purpose. */
+  name: string;
+  secret: string;
+}
+
 /** The tables of the ledger. */
 export interface LedgerSchema {
   payments: PaymentsTable;
@@ -298,4 +305,5 @@ export interface LedgerSchema {
   chains: ChainsTable;
   archived_payments: ArchivedPaymentsTable;
   stops: StopsTable;
+  secrets: SecretsTable;
 }

@@ -10,7 +10,7 @@ export interface StandingPayment {
 
 /** The response for a payment in its current state. */
 export function settleResponseOf({ payment, hash }: StandingPayment): SettleResponse {
-  const { authorization, inclusion, value } = payment;
+  const { authorization, confirmedAt, inclusion, value } = payment;
   const { network, payer } = authorization;
   const common = { network, payer };
   switch (payment.state) {
@@ -19,6 +19,7 @@ export function settleResponseOf({ payment, hash }: StandingPayment): SettleResp
         success: true,
         transaction: inclusion?.transactionHash ?? "",
         amount: value.toString(),
+        ...(confirmedAt === undefined ? {} : { settledAt: confirmedAt }),
         ...common,
       };
     case "failed":

@@ -2,6 +2,7 @@ import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { archiveEndedPayments } from "./archive-ended-payments.ts";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
+import { createSecrets } from "./create-secrets.ts";
 import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
 import { indexBlocks } from "./index-blocks.ts";
@@ -33,5 +34,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "stop switches", up: createStops },
     { title: "blocks of what is not final, by their hashes", up: indexBlocks },
     { title: "relayers of each process", up: nameRelayers },
+    { title: "secrets that processes share", up: createSecrets },
   ],
 };

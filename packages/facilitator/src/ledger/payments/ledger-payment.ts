@@ -52,7 +52,15 @@ export interface LedgerPayment {
 /** The part of a payment that a settlement's response is made of. */
 export type PaymentStanding = Pick<
   LedgerPayment,
-  "id" | "kind" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
+  | "id"
+  | "kind"
+  | "authorization"
+  | "value"
+  | "state"
+  | "transactionId"
+  | "inclusion"
+  | "reason"
+  | "confirmedAt"
 >;
 
 /** The part of a payment that its waiters get. */
@@ -78,6 +86,7 @@ const standingColumns = [
   "block_number",
   "block_hash",
   "reason",
+  "confirmed_at",
 ] as const satisfies readonly (keyof PaymentsTable)[];
 
 /**
@@ -136,6 +145,7 @@ function toStanding(row: StandingRow, dialect: Dialect): PaymentStanding {
         ? undefined
         : { transactionHash: transaction_hash, blockNumber: block_number, blockHash: block_hash },
     reason: row.reason ?? undefined,
+    confirmedAt: row.confirmed_at ?? undefined,
   };
 }
 
@@ -155,7 +165,6 @@ export const paymentColumns = [
   "created_at",
   "queued_at",
   "submitted_at",
-  "confirmed_at",
   "final_at",
   "delivered_at",
   "closed_at",
