@@ -1,5 +1,5 @@
 import type { SettleResponse } from "@coinslot/protocol";
-import type { Response } from "express";
+import type { Request, Response } from "express";
 import type { Offer } from "./offer/offer.ts";
 import { resourceOf } from "./offer/resource.ts";
 import { askSeller, SellerFunctionError } from "./offer/seller-function-error.ts";
@@ -10,6 +10,7 @@ import { exposePaymentHeaders, makeUncacheable } from "./response/response-heade
 import { readUnpaidBody, type UnpaidBytes } from "./routes/read-unpaid-body.ts";
 import type { MatchedPayment, Visit } from "./sale.ts";
 import { unpaidError } from "./wires/payment-required-answer.ts";
+import type { OfferPart } from "./wires/wire.ts";
 
 const json = "application/json; charset=utf-8";
 
@@ -51,11 +52,21 @@ export function answerPaymentRequired(
     unpaidBody?: UnpaidBytes | undefined;
   },
 ): void {
-  const { response } = visit;
+  const { request, response } = visit;
   const { unpaidBody, ...message } = options;
   const { parts, body } = visit.writeOffer({ resource: resourceOf(visit), ...message });
   for (const part of parts) part.writeHead?.(response);
-  send(response, { status: 402, ...(unpaidBody ?? { contentType: json, body }) });
+  const contentType = mediaTypeFor(request, parts);
+  send(response, { status: 402, ...(unpaidBody ?? { contentType, body }) });
+}
+
+/** The media type of a wire, where the request names it: its body holds the members of all. */
+function mediaTypeFor({ headers }: Request, parts: readonly OfferPart[]): string {
+  const accept = headers.accept ?? "";
+  const named = parts.find(
+    ({ mediaType }) => mediaType !== undefined && accept.includes(mediaType),
+  );
+  return named?.mediaType ?? json;
 }
 
 /** Answers a payment that was sent for settlement and is not settled, with its receipt. */
@@ -69,6 +80,20 @@ export function answerUnsettled(order: MatchedPayment, settlement: SettleRespons
   else answerRefusal(response, refusal);
 }
 
+/** Answers a payment that is refused before any settlement. */
+export function answerInvalid(
+  visit: Visit,
+  {
+    offer,
+    presented: { wire },
+    reason,
+  }: Pick<MatchedPayment, "offer" | "presented"> & { reason: string },
+): void {
+  const refusal = wire.refuse({ kind: "invalid", reason });
+  if (refusal !== undefined) answerRefusal(visit.response, refusal);
+  else answerPaymentRequired(visit, { offer, error: reason });
+}
+
 /**
  * Answers a settled payment whose handler has reached its maximum of runs, and names its
  * transaction. Nothing is left to buy with it, and its payer may ask for the money back.
@@ -76,8 +101,14 @@ export function answerUnsettled(order: MatchedPayment, settlement: SettleRespons
 export function answerUsedUp(order: MatchedPayment, settlement: SettleResponse): void {
   const { response, presented, offer } = order;
   const { transaction } = settlement;
-  presented.wire.writeReceipt(response, settlement, presented.credential);
-  answerPaymentRequired(order, { offer, error: "payment_used_up", charged: true, transaction });
+  const { wire, credential } = presented;
+  const refusal = wire.refuse({ kind: "used_up", settlement });
+  // A wire may write its receipt into no error.
+  response.statusCode = refusal?.status ?? 402;
+  wire.writeReceipt(response, settlement, credential);
+  if (refusal !== undefined) answerRefusal(response, refusal);
+  else
+    answerPaymentRequired(order, { offer, error: "payment_used_up", charged: true, transaction });
 }
 
 /** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */

@@ -25,8 +25,6 @@ import { withReservations } from "./reservations/with-reservations.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Visit } from "./sale.ts";
 import { readSettings } from "./settings.ts";
-import { createPaymentRequiredAnswers } from "./wires/payment-required-answer.ts";
-import { createWires } from "./wires/registry.ts";
 
 /** The gate in front of paid routes: settings, a facilitator, and its readiness. */
 export interface Gate {
@@ -100,21 +98,14 @@ export function createGate(config: {
   if (problems.length > 0) throw new ConfigurationError("The payment middleware", problems);
 
   const { onError } = settings;
-  const wires = createWires(settings);
-  const writeOffer = createPaymentRequiredAnswers(wires);
   const endings: Endings = new Map();
-  const readiness = createReadiness({
-    load: source.load,
-    routes,
-    onError,
-    now,
-  });
+  const readiness = createReadiness({ load: source.load, routes, settings });
   return {
     open({ route, request, response, next }) {
       const prepared = readiness.prepared();
       const makeOffer = prepared?.offers.get(route);
       if (prepared === undefined || makeOffer === undefined) return undefined;
-      const { facilitator } = prepared;
+      const { facilitator, wires, writeOffer } = prepared;
       const ours = {
         settings,
         facilitator,

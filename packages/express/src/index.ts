@@ -13,6 +13,7 @@ export {
 } from "./facilitator/facilitator-router.ts";
 export { type LoadFigures, readLoad } from "./load/load.ts";
 export { OverloadWarning } from "./load/overload-report.ts";
+export type { MppMode, MppOptions } from "./mpp-options.ts";
 export type { UnpaidBody, UnpaidContext, UnpaidResponseBody } from "./offer/unpaid-context.ts";
 export { type PaymentMiddleware, paymentMiddleware } from "./payment-middleware.ts";
 export type {

@@ -1,6 +1,7 @@
 import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
+import type { MppMode, MppOptions } from "./mpp-options.ts";
 import type { ClientKey } from "./reservations/limit-key.ts";
 
 /** Settings of `paymentMiddleware` beside its routes. */
@@ -24,6 +25,12 @@ export interface PaymentMiddlewareOptions {
    * these offers: such clients read no offer that names an unknown network. Default false.
    */
   legacyNetworkNames?: boolean | undefined;
+  /**
+   * Offers by MPP, the `Payment` scheme of HTTP authentication, beside those of x402. `auto`: for
+   * tokens whose EIP-712 domain released buyers know; `true`: for all; `false`: for none. An object
+   * has further settings. Default `auto`.
+   */
+  mpp?: MppMode | MppOptions | undefined;
   /**
    * Store of reservations for a facilitator that keeps none: a remote one, or another
    * implementation's. The default is the memory of this process, as `createReservationStore()`.

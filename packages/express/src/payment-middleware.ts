@@ -1,6 +1,6 @@
 import { ConfigurationError, type Facilitator, type InvalidReason } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
+import { answerInvalid, answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { createPlace, endLoad, takePlace } from "./load/load.ts";
@@ -154,9 +154,9 @@ async function serve(visit: Visit): Promise<void> {
   const presented = readPayment(request, visit.wires);
   if (presented.state === "absent") return answerUnpaid(visit, offer);
   if (presented.state === "malformed") {
-    const { refusal } = presented;
+    const { refusal, error } = presented;
     if (refusal) return answerRefusal(response, refusal);
-    return answerPaymentRequired(visit, { offer, error: "invalid_payload" });
+    return answerPaymentRequired(visit, { offer, error });
   }
   const place = createPlace();
   if (!takePlace(load, place, settings)) return refuseOverload(visit);
@@ -174,10 +174,11 @@ type BuyerVisit = Visit & Pick<MatchedPayment, "offer" | "presented" | "place">;
 async function serveBuyer(visit: BuyerVisit): Promise<void> {
   const { settings, facilitator, route, request, response, offer, presented } = visit;
   const { refusePayer, clientKey } = settings;
-  const refuse = (error: string) => answerPaymentRequired(visit, { offer, error });
-  const asked = await matchPayment(presented, offer);
+  const refuse = (reason: string) => answerInvalid(visit, { offer, presented, reason });
+  const matched = await matchPayment(presented, offer);
   const { accepts } = route;
-  const purchase = asked ?? (await matchPreviousTerms(presented, { offer, accepts }));
+  const purchase = matched ?? (await matchPreviousTerms(presented, { offer, accepts }));
+  const asked = presented.wire.provesTerms ? purchase : matched;
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);

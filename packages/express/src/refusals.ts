@@ -153,6 +153,31 @@ export function settlementPending(transaction: string): Refusal {
   };
 }
 
+/**
+ * The transaction failed, and the authorization can still be executed: another payment might pay a
+ * second time.
+ */
+export function settlementFailed(transaction: string): Refusal {
+  return {
+    status: 503,
+    error: "settlement_failed",
+    message: "The transaction of the payment failed. Retry the same request with it",
+    transaction,
+    retryAfterSeconds: 2,
+  };
+}
+
+/** The payment has moved money, and its handler has run as often as it may. */
+export function paymentUsedUp(transaction: string): Refusal {
+  return {
+    status: 409,
+    error: "payment_used_up",
+    charged: true,
+    message: "This payment has been charged, and its request has failed too often to run again",
+    transaction,
+  };
+}
+
 /** The operator has stopped new payments on the network, or for the route. */
 function stopped({ message, retryAfterSeconds }: StoppedError): Refusal {
   return {

@@ -16,8 +16,8 @@ import type { Endings } from "./reservations/end-reservation.ts";
 import type { Turns } from "./reservations/turns.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Settings } from "./settings.ts";
-import type { PaymentRequiredAnswer } from "./wires/payment-required-answer.ts";
-import type { PaymentDemand, Presented, Wire } from "./wires/wire.ts";
+import type { WritePaymentRequired } from "./wires/payment-required-answer.ts";
+import type { Presented, Wire } from "./wires/wire.ts";
 
 /** A request to a paid route. */
 export interface Visit {
@@ -33,7 +33,7 @@ export interface Visit {
   route: Route;
   wires: readonly Wire[];
   makeOffer: MakeOffer;
-  writeOffer(demand: PaymentDemand): PaymentRequiredAnswer;
+  writeOffer: WritePaymentRequired;
   request: Request;
   response: Response;
   next: NextFunction;

@@ -3,6 +3,8 @@ import { answerUnsettled, answerUsedUp } from "./answer.ts";
 import { findKeptAnswer, keepAnswer } from "./replay/kept-answer.ts";
 import { releaseSale } from "./reservations/end-reservation.ts";
 import { handOver, handOverKept, handOverStream } from "./response/hand-over.ts";
+import type { HeldAnswer } from "./response/held-answer.ts";
+import type { HeldResponse } from "./response/hold-response.ts";
 import { runHeld } from "./response/run-held.ts";
 import type { Sale } from "./sale.ts";
 import { settleSale } from "./settle-sale.ts";
@@ -14,7 +16,7 @@ export async function sellOnAnswer(sale: Sale): Promise<void> {
   const { held, answer, isWaived } = run;
   if (answer.status >= 400 || isWaived) {
     await releaseSale(sale, isWaived ? "waived" : "handler_failed");
-    return held.release(answer);
+    return releaseUnpaid(sale, held, answer);
   }
   const settlement = await settleSale(sale, { answer });
   if (settlement.success) return handOver({ settlement, ...sale }, held, answer);
@@ -55,7 +57,16 @@ export async function resumeSale(
   const { held, answer } = run;
   if (answer.status < 400) return handOver(paid, held, answer);
   await releaseSale(sale, "handler_failed");
-  held.release(answer);
+  releaseUnpaid(sale, held, answer);
+}
+
+/** Sends an answer that has no receipt: of a failed handler, or of a request that was waived. */
+function releaseUnpaid(
+  { presented, response }: Sale,
+  held: HeldResponse,
+  answer: HeldAnswer,
+): void {
+  held.release(answer, () => presented.wire.removeReceipt?.(response));
 }
 
 function releaseCauseOf({ errorReason }: { errorReason?: string }) {

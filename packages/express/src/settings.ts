@@ -1,5 +1,6 @@
 import type { Environment } from "./facilitator/facilitator-from-environment.ts";
 import { defaultLimits } from "./load/load.ts";
+import { type MppSettings, readMppSettings } from "./mpp-options.ts";
 import { readPublicUrl } from "./offer/public-url.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { writeError } from "./response/write-error.ts";
@@ -7,14 +8,15 @@ import { isApplication } from "./routes/application-router.ts";
 
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer" | "clientKey";
 type Optional = Hook | "publicUrl";
+type Parsed = "mpp";
 
 /** The parsed options of the middleware, with every default in its place. */
 export type Settings = Pick<PaymentMiddlewareOptions, Optional> & {
   [name in Exclude<
     keyof PaymentMiddlewareOptions,
-    Optional | "app" | "reservations"
+    Optional | Parsed | "app" | "reservations"
   >]-?: NonNullable<PaymentMiddlewareOptions[name]>;
-};
+} & { mpp: MppSettings };
 
 const functions = [
   "grantAccess",
@@ -37,6 +39,7 @@ const names = new Set<string>([
   "maxPaidRequests",
   "app",
   "legacyNetworkNames",
+  "mpp",
   "publicUrl",
   "reservations",
 ]);
@@ -89,6 +92,10 @@ export function readSettings(
   return {
     publicUrl: findPublicUrl(options, environment, tell),
     legacyNetworkNames: options.legacyNetworkNames ?? false,
+    mpp: readMppSettings(options.mpp, {
+      environmentSecrets: environment.COINSLOT_MPP_SECRETS || undefined,
+      tell,
+    }),
     maxRequestBytes,
     maxUnverifiedBytes,
     maxResponseBytes,

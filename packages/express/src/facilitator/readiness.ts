@@ -7,11 +7,20 @@ import {
 import { type MakeOffer, prepareOffer } from "../offer/offer.ts";
 import { servedVersions } from "../offer/served-versions.ts";
 import type { Route } from "../routes/read-routes.ts";
+import type { Settings } from "../settings.ts";
+import {
+  createPaymentRequiredAnswers,
+  type WritePaymentRequired,
+} from "../wires/payment-required-answer.ts";
+import { createWires } from "../wires/registry.ts";
+import type { Wire } from "../wires/wire.ts";
 
-/** A facilitator that passed its checks, and each route's offer with it. */
+/** A facilitator that passed its checks, and what routes are sold with. */
 export interface Prepared {
   facilitator: ReservingFacilitator;
   offers: ReadonlyMap<Route, MakeOffer>;
+  wires: readonly Wire[];
+  writeOffer: WritePaymentRequired;
 }
 
 /** Readiness of paid routes for sale. */
@@ -32,10 +41,10 @@ const retryMs = 2_000;
 export function createReadiness(options: {
   load: () => Promise<ReservingFacilitator>;
   routes: readonly Route[];
-  onError: (error: unknown) => void;
-  now: () => number;
+  settings: Settings;
 }): Readiness {
-  const { load, routes, onError, now } = options;
+  const { load, routes, settings } = options;
+  const { onError, now } = settings;
   let prepared: Prepared | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   const first = attempt();
@@ -47,7 +56,7 @@ export function createReadiness(options: {
     try {
       const facilitator = await load();
       await facilitator.ready();
-      prepared = prepare(facilitator, await facilitator.getSupported());
+      prepared = await prepare(facilitator, await facilitator.getSupported());
     } catch (error) {
       const isPassing = error instanceof FacilitatorError && error.isRetryable;
       if (isPassing) retryAt = now() + retryMs;
@@ -56,12 +65,20 @@ export function createReadiness(options: {
     }
   }
 
-  function prepare(facilitator: ReservingFacilitator, supported: Supported): Prepared {
+  async function prepare(
+    facilitator: ReservingFacilitator,
+    supported: Supported,
+  ): Promise<Prepared> {
     const problems = unservedNetworks(routes, supported);
     if (problems.length > 0) throw new ConfigurationError("The paid routes", problems);
     const versionsOf = servedVersions(supported);
-    const offers = routes.map((route) => [route, prepareOffer({ route, versionsOf })] as const);
-    return { facilitator, offers: new Map(offers) };
+    const mpp = settings.mpp.mode;
+    const offers = routes.map(
+      (route) => [route, prepareOffer({ route, versionsOf, mpp })] as const,
+    );
+    const wires = await createWires({ settings, facilitator, routes });
+    const writeOffer = createPaymentRequiredAnswers(wires);
+    return { facilitator, offers: new Map(offers), wires, writeOffer };
   }
 
   return {

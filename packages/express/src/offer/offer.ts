@@ -1,6 +1,7 @@
 import { ConfigurationError, freezeMessage, type PaymentRequirements } from "@coinslot/protocol";
 import type { Request } from "express";
 import type { MaybePromise } from "../maybe-promise.ts";
+import type { MppMode } from "../mpp-options.ts";
 import { readPayTo } from "../routes/read-pay-to.ts";
 import type { AskSeller, PaymentTerms } from "../routes/read-payment-option.ts";
 import { readPrice } from "../routes/read-price.ts";
@@ -13,6 +14,8 @@ export interface OfferedWay {
   requirements: PaymentRequirements;
   /** Versions of x402 in which the facilitator takes payments on its network. */
   versions: ReadonlySet<ServedVersion>;
+  /** Whether it is offered by MPP, too. */
+  mpp: MppMode;
 }
 
 /** All ways to pay for one request. */
@@ -31,8 +34,14 @@ export type MakeOffer = (request: Request) => MaybePromise<Offer>;
  * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError`
  * when that returned no price or no recipient.
  */
-export function prepareOffer(options: { route: Route; versionsOf: ServedVersions }): MakeOffer {
+export function prepareOffer(options: {
+  route: Route;
+  versionsOf: ServedVersions;
+  /** Of the middleware, for routes that have no setting of their own. */
+  mpp: MppMode;
+}): MakeOffer {
   const { route, versionsOf } = options;
+  const { mpp = options.mpp } = route;
   const isFixed = route.accepts.every(
     ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
   );
@@ -76,6 +85,7 @@ export function prepareOffer(options: { route: Route; versionsOf: ServedVersions
         extra: paymentFlow === "upfront" ? { ...extra, paymentFlow } : { ...extra },
       }),
       versions: versionsOf(network),
+      mpp,
     };
   }
 

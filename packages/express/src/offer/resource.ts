@@ -32,6 +32,12 @@ function resourceUrl(request: Request, publicUrl: string | undefined): string {
   return (url.split("?", 1)[0] ?? origin).slice(0, maxUrl);
 }
 
+/** The host that this request was sent to, without a port: in lower case, printable ASCII. */
+export function hostnameOf(request: Request, publicUrl: string | undefined): string {
+  const host = publicUrl === undefined ? hostOf(request) : new URL(publicUrl).host;
+  return host.replace(/:[0-9]{1,5}$/, "").toLowerCase();
+}
+
 function originOf(request: Request): string {
   return `${request.protocol === "https" ? "https" : "http"}://${hostOf(request)}`;
 }

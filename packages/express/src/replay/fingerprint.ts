@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { type Authorization, formatAuthorization } from "@coinslot/protocol";
+import { type Authorization, formatAuthorization, type WireName } from "@coinslot/protocol";
 import type { Request } from "express";
 
 /**
@@ -9,6 +9,9 @@ import type { Request } from "express";
  *
  * A resumed payment was checked before, and its signature is not checked again. So a message that
  * names the nonce of one, and a higher amount than was paid, must be another request.
+ *
+ * Both versions of x402 are one dialect. Calldata is public once it is broadcast, and the challenge
+ * behind an MPP nonce is not: a stranger cannot show that payment in another dialect.
  */
 export function fingerprintOf(options: {
   request: Request;
@@ -16,11 +19,13 @@ export function fingerprintOf(options: {
   /** In lower case. */
   varyHeaders: readonly string[];
   authorization: Authorization;
+  wire: WireName;
 }): string {
-  const { request, body, varyHeaders, authorization } = options;
+  const { request, body, varyHeaders, authorization, wire } = options;
   const bodyHash = body.state === "known" ? body.hash : randomUUID();
   const terms = formatAuthorization(authorization);
   const headers = varyHeaders.map((name) => request.headers[name] ?? null);
-  const parts = JSON.stringify([request.method, request.originalUrl, bodyHash, terms, headers]);
-  return createHash("sha256").update(parts).digest("hex");
+  const dialect = wire === "mpp" ? [wire] : [];
+  const parts = [request.method, request.originalUrl, bodyHash, terms, headers, ...dialect];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }

@@ -6,7 +6,7 @@ import type {
   SoldItem,
   VerifyOptions,
 } from "@coinslot/protocol";
-import { answerPaymentRequired, answerRefusal } from "../answer.ts";
+import { answerInvalid, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import {
   beginVerification,
@@ -52,7 +52,7 @@ export async function admitPayment(
   checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
   refusalIfNew: string | undefined,
 ): Promise<Admitted | undefined> {
-  const { request, response, settings, payload, payment, route, load, place } = order;
+  const { request, response, settings, payload, payment, route, load, place, presented } = order;
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
     // It holds no byte yet, so it may always wait.
     const wait = { mayWait: () => true, isGone: () => isGone(response) };
@@ -87,7 +87,8 @@ export async function admitPayment(
     const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
     const { authorization } = payment;
     const { varyHeaders } = route;
-    const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization });
+    const wire = presented.wire.name;
+    const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization, wire });
     const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
     const admission = await askFacilitator(order, () =>
       admit(order, { request: wanted, refusalIfNew, holdsBody: pooled !== undefined }),
@@ -123,8 +124,8 @@ function isForged(reason: string | undefined): boolean {
   return reason === forged || reason === forgedInVersion1;
 }
 
-function refuse(order: MatchedPayment, error: string): undefined {
-  answerPaymentRequired(order, { offer: order.offer, error });
+function refuse(order: MatchedPayment, reason: string): undefined {
+  answerInvalid(order, { ...order, reason });
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { Request } from "express";
 import type { MaybePromise } from "../maybe-promise.ts";
+import type { MppMode } from "../mpp-options.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
 
 /**
@@ -68,6 +69,11 @@ interface RoutePaymentBase {
    * `payTo` read, and those by which the handler gives more or less.
    */
   varyHeaders?: readonly string[] | undefined;
+  /**
+   * Offers by MPP beside those of x402. `auto`: for tokens whose EIP-712 domain released buyers
+   * know; `true`: for all; `false`: for none. Default: as the middleware.
+   */
+  mpp?: MppMode | undefined;
 }
 
 /** The money moves when the handler has done its work, and only if it has. */

@@ -1,5 +1,6 @@
 import { minimumSettlementSeconds, type PaymentFlow } from "@coinslot/protocol";
 import { isRecord } from "../is-record.ts";
+import { isMppMode, type MppMode } from "../mpp-options.ts";
 import { problemOfOfferSize } from "../offer/offer-size.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
 import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
@@ -18,6 +19,8 @@ export interface RouteTerms {
   /** `undefined`: by the method of the request. */
   onDisconnect: "release" | "settle" | undefined;
   varyHeaders: readonly string[];
+  /** `undefined`: as the middleware. */
+  mpp: MppMode | undefined;
 }
 
 const defaultMaxTimeoutSeconds = 300;
@@ -36,6 +39,7 @@ const members = new Set([
   "handlerTimeoutSeconds",
   "onDisconnect",
   "varyHeaders",
+  "mpp",
 ]);
 
 /**
@@ -99,6 +103,11 @@ export function readRoutePayment(
   const tooLong = problemOfOfferSize({ accepts, description, mimeType, resource });
   if (tooLong !== undefined) fault(tooLong);
   const varyHeaders = readHeaderNames(config.varyHeaders, fault);
+  const { mpp } = config;
+  if (mpp !== undefined && !isMppMode(mpp)) {
+    fault('mpp must be "auto", true or false');
+    return undefined;
+  }
   if (!isSound) return undefined;
   return {
     accepts,
@@ -111,6 +120,7 @@ export function readRoutePayment(
     handlerTimeoutSeconds,
     onDisconnect,
     varyHeaders,
+    mpp,
   };
 }
 

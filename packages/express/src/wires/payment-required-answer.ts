@@ -13,15 +13,16 @@ const keptAnswers = 64;
 /** Error text for a request without a payment. */
 export const unpaidError = "Payment required";
 
+/** Writes the 402 answer for a demand. */
+export type WritePaymentRequired = (demand: PaymentDemand) => PaymentRequiredAnswer;
+
 /**
  * Writes the 402 answer for an offer.
  *
  * Where nothing in the offer depends on the request, the answer to unpaid requests depends on the
  * URL alone. The last few are cached: they are most of an unpaid route's answers.
  */
-export function createPaymentRequiredAnswers(
-  wires: readonly Wire[],
-): (demand: PaymentDemand) => PaymentRequiredAnswer {
+export function createPaymentRequiredAnswers(wires: readonly Wire[]): WritePaymentRequired {
   const kept = new WeakMap<Offer, Map<string, PaymentRequiredAnswer>>();
   return (demand) => {
     const { offer, resource, error } = demand;

@@ -1,16 +1,28 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { headerName } from "@coinslot/protocol";
+import express, { type Request } from "express";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readPayment } from "./read-payment.ts";
 import { createWires } from "./registry.ts";
 
 const socket = new Socket();
-const wires = createWires({ legacyNetworkNames: false });
+const wires = await createWires({
+  settings: {
+    legacyNetworkNames: false,
+    mpp: { mode: true, secrets: undefined, realm: "shop.example", header: undefined },
+    publicUrl: undefined,
+    now: Date.now,
+    onError: () => undefined,
+  },
+  facilitator: {},
+  routes: [],
+});
 
-function requestWith(name: string, value: string): IncomingMessage {
-  const request = new IncomingMessage(socket);
+function requestWith(name: string, value: string): Request {
+  const request: Request = Object.setPrototypeOf(new IncomingMessage(socket), express.request);
+  request.rawHeaders.push(name, value);
   request.headers[name.toLowerCase()] = value;
   request.headersDistinct[name.toLowerCase()] = [value];
   return request;
@@ -32,5 +44,21 @@ describe.each([headerName.payment, headerName.paymentSignature])("reading %s", (
       }),
       { numRuns: 10_000 },
     );
+  });
+});
+
+describe.each([headerName.authorization, headerName.paymentAuthorization])("reading %s", (name) => {
+  it("reports any malformed credential, and never throws", { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(anything, (value) => {
+        expect(readPayment(requestWith(name, `Payment ${value}`), wires).state).toBe("malformed");
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  it("leaves any other scheme to the application", () => {
+    for (const value of ["Bearer abc", "Basic YTpi", "Payments abc", "payment-v2 abc", ""])
+      expect(readPayment(requestWith(name, value), wires).state).toBe("absent");
   });
 });

@@ -1,19 +1,20 @@
-import type { IncomingMessage } from "node:http";
 import { DecodeError } from "@coinslot/protocol";
+import type { Request } from "express";
 import { malformedPayment, type Refusal } from "../refusals.ts";
-import type { Presented, Wire } from "./wire.ts";
+import { PaymentFault, type Presented, type Wire } from "./wire.ts";
 
 /** The payment that a request brings. */
 export type ReadPayment =
   | { state: "absent" }
-  /** `refusal`: its answer; `undefined`: 402, with a fresh offer. */
-  | { state: "malformed"; refusal: Refusal | undefined }
+  /** `refusal`: its answer; `undefined`: 402, with the error and a fresh offer. */
+  | { state: "malformed"; refusal: Refusal | undefined; error: string }
   | ({ state: "read" } & Presented);
 
+const malformed = "invalid_payload";
 const absent: ReadPayment = { state: "absent" };
 
 /** Reads the payment of a request, of any wire. A request brings one, once. */
-export function readPayment(request: IncomingMessage, wires: readonly Wire[]): ReadPayment {
+export function readPayment(request: Request, wires: readonly Wire[]): ReadPayment {
   let wire: Wire | undefined;
   let count = 0;
   for (const each of wires) {
@@ -25,15 +26,18 @@ export function readPayment(request: IncomingMessage, wires: readonly Wire[]): R
   if (wire === undefined) return absent;
   if (count > 1) {
     const refusal = malformedPayment("A request brings one payment header, once");
-    return { state: "malformed", refusal };
+    return { state: "malformed", refusal, error: malformed };
   }
   try {
     return { state: "read", wire, credential: wire.read(request) };
   } catch (error) {
+    if (error instanceof PaymentFault) {
+      const { reason } = error;
+      const refusal = wire.refuse({ kind: "invalid", reason });
+      return { state: "malformed", refusal, error: reason };
+    }
     if (!(error instanceof DecodeError)) throw error;
-    return {
-      state: "malformed",
-      refusal: wire.refuse({ kind: "malformed", message: error.message }),
-    };
+    const refusal = wire.refuse({ kind: "malformed", message: error.message });
+    return { state: "malformed", refusal, error: malformed };
   }
 }

@@ -6,6 +6,7 @@ import type {
   SettleResponse,
   WireName,
 } from "@coinslot/protocol";
+import type { Request, Response } from "express";
 import type { Offer } from "../offer/offer.ts";
 import type { Purchase } from "../offer/purchase.ts";
 import type { Refusal } from "../refusals.ts";
@@ -20,6 +21,11 @@ import type { Refusal } from "../refusals.ts";
 export interface Wire<Credential = unknown> {
   /** Name in the seller's records: a contract, as every stored value is. */
   readonly name: WireName;
+  /**
+   * A payment proves that this application quoted its terms. They stand, also where a function of
+   * the seller's returns others by now.
+   */
+  readonly provesTerms?: boolean;
 
   /** Writes the wire's part of a 402 answer. */
   writeOffer(demand: PaymentDemand): OfferPart;
@@ -32,9 +38,10 @@ export interface Wire<Credential = unknown> {
   /**
    * Reads the payment of a request that brings one.
    *
-   * @throws DecodeError
+   * @throws DecodeError where it cannot be read
+   * @throws PaymentFault where it can be read, and is no payment for this request
    */
-  read(request: IncomingMessage): Credential;
+  read(request: Request): Credential;
   /**
    * Removes the payment from a request whose handler runs. A handler that forwards its headers, as
    * proxies do, would pass a signed payment upstream. A logger would record it.
@@ -48,9 +55,11 @@ export interface Wire<Credential = unknown> {
 
   /**
    * Puts the receipt of a settlement, good or bad, into the head of an answer. A wire may leave it
-   * out of a settlement's failure, or of a failed `upfront` handler, whose status is set.
+   * out of a settlement's failure, or of an error, whose status is set.
    */
   writeReceipt(response: ServerResponse, settlement: SettleResponse, credential: Credential): void;
+  /** Removes a receipt that the handler forged, from an answer that has none. */
+  removeReceipt?(response: ServerResponse): void;
   /** The answer to a payment that failed; `undefined`: 402, with a fresh offer. */
   refuse(failure: PaymentFailure): Refusal | undefined;
 }
@@ -71,8 +80,10 @@ export interface PaymentDemand {
 export interface OfferPart {
   /** Members of the JSON body, which all wires share. */
   body?: object;
+  /** Media type of the body for a request whose `Accept` names it. */
+  mediaType?: string;
   /** Sets the wire's header fields. Called for each answer: a challenge may be fresh each time. */
-  writeHead?(response: ServerResponse): void;
+  writeHead?(response: Response): void;
 }
 
 /** Terms of an offer that a payment repeats. */
@@ -85,8 +96,25 @@ export interface StatedTerms {
 /** A failure whose status depends on the wire. */
 export type PaymentFailure =
   | { kind: "malformed"; message: string }
+  /** Refused before any settlement; `reason`: for programs. */
+  | { kind: "invalid"; reason: string }
   /** Sent for settlement, and not settled: rejected, or its outcome is unknown. */
-  | { kind: "unsettled"; settlement: SettleResponse };
+  | { kind: "unsettled"; settlement: SettleResponse }
+  /** Settled, and its handler has reached its maximum of runs. */
+  | { kind: "used_up"; settlement: SettleResponse };
+
+/** A payment that can be read, and pays nothing here. */
+export class PaymentFault extends Error {
+  override readonly name = "PaymentFault";
+
+  /** For programs: the error of the 402 answer. */
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super(reason);
+    this.reason = reason;
+  }
+}
 
 /** A payment as it came. The credential goes back to the wire that read it, and to no other. */
 export interface Presented {

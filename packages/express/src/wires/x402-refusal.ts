@@ -6,6 +6,9 @@ export function refuseInX402(failure: PaymentFailure): Refusal | undefined {
   switch (failure.kind) {
     case "malformed":
       return malformedPayment(failure.message);
+    case "invalid":
+    case "used_up":
+      return undefined;
     case "unsettled": {
       const { errorReason, transaction } = failure.settlement;
       return errorReason === "settlement_pending" ? settlementPending(transaction) : undefined;

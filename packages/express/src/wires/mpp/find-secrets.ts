@@ -1,0 +1,35 @@
+import { randomBytes } from "node:crypto";
+import type { ReservingFacilitator } from "@coinslot/protocol";
+import type { ChallengeSecrets } from "../../mpp-options.ts";
+import type { Route } from "../../routes/read-routes.ts";
+import type { Settings } from "../../settings.ts";
+
+/**
+ * The secrets of a gate's challenges: the setting's, else the ledger's, else some of this process
+ * alone. Of the last it warns where routes are sold by MPP.
+ */
+export async function findSecrets(options: {
+  facilitator: Pick<ReservingFacilitator, "challengeSecret">;
+  routes: readonly Pick<Route, "mpp">[];
+  settings: Pick<Settings, "mpp" | "onError">;
+}): Promise<ChallengeSecrets> {
+  const { facilitator, routes } = options;
+  const { mpp, onError } = options.settings;
+  if (mpp.secrets !== undefined) return mpp.secrets;
+  const isSold = routes.some(({ mpp: mode = mpp.mode }) => mode !== false);
+  if (!isSold) return randomSecrets();
+  const kept = await facilitator.challengeSecret?.();
+  if (kept !== undefined) return [kept];
+  if (routes.some(({ mpp: mode = mpp.mode }) => mode === true)) {
+    onError(
+      new Error(
+        "Challenges of MPP are made with a secret of this process: other processes refuse them. Set options.mpp.secrets",
+      ),
+    );
+  }
+  return randomSecrets();
+}
+
+function randomSecrets(): ChallengeSecrets {
+  return [randomBytes(32).toString("base64url")];
+}

@@ -1,0 +1,149 @@
+import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
+import { createFacilitator } from "@coinslot/facilitator";
+import {
+  type Credential,
+  decodePaymentReceipt,
+  eip3009Abi,
+  encodeCredential,
+  headerName,
+  plasmaUsdt0,
+} from "@coinslot/protocol";
+import supertest from "supertest";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { paymentMiddleware } from "../../index.ts";
+import { expressVersions } from "../../testing/express-versions.ts";
+import { createMppBuyer, fetchChallenges, type MppBuyer } from "../../testing/mpp-buyer.ts";
+
+const price = 1000n;
+let devnet: Devnet;
+const opened: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+});
+
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+});
+
+afterAll(async () => {
+  await devnet?.stop();
+});
+
+function ownFacilitator() {
+  const { network, rpcUrl, accounts } = devnet;
+  const facilitator = createFacilitator({
+    networks: [{ network, rpcUrls: [rpcUrl], relayer: accounts.relayer }],
+    ledger: "sqlite::memory:",
+  });
+  opened.push(() => facilitator.close());
+  return facilitator;
+}
+
+/** A seller with the secret of its ledger. */
+async function open(express: (typeof expressVersions)[number]["express"]) {
+  const app = express();
+  const payTo = privateKeyToAccount(generatePrivateKey()).address;
+  const facilitator = ownFacilitator();
+  const accepts = {
+    scheme: "exact",
+    network: devnet.network,
+    payTo,
+    price: { amount: `${price}`, asset: devnet.token, extra: plasmaUsdt0 },
+  } as const;
+  const upfront = { accepts, paymentFlow: "upfront" } as const;
+  const routes = { "GET /paid": { accepts }, "GET /upfront": upfront };
+  let runs = 0;
+  // Two gates, as two processes of one ledger have.
+  const first = paymentMiddleware(routes, facilitator, { mpp: true });
+  const second = paymentMiddleware(routes, facilitator, { mpp: true });
+  app.use((request, response, next) => {
+    (request.headers["x-gate"] === "2" ? second : first)(request, response, next);
+  });
+  app.get(["/paid", "/upfront"], (_request, response) => {
+    runs += 1;
+    response.json({ content: "secret" });
+  });
+  await Promise.all([first.ready(), second.ready()]);
+  const listening = await listen(app);
+  opened.push(listening.close);
+  return { ...listening, payTo, facilitator, runs: () => runs };
+}
+
+async function fundedBuyer(): Promise<MppBuyer> {
+  const buyer = createMppBuyer(plasmaUsdt0);
+  await devnet.mint({ to: buyer.account.address, amount: price });
+  return buyer;
+}
+
+async function credentialFor(buyer: MppBuyer, url: string): Promise<Credential> {
+  const [challenge] = await fetchChallenges(url);
+  if (challenge === undefined) throw new Error("No challenge");
+  return buyer.answer(challenge);
+}
+
+describe.each(expressVersions)("MPP on $name, with our facilitator", ({ express }) => {
+  it.each(["/paid", "/upfront"])(
+    "%s moves the money, with a receipt that a redelivery repeats",
+    async (path) => {
+      const shop = await open(express);
+      const credential = await credentialFor(await fundedBuyer(), `${shop.url}${path}`);
+      const headers = {
+        Authorization: encodeCredential(credential),
+        [headerName.idempotencyKey]: "a-key-of-the-buyer",
+      };
+      const answer = await supertest(shop.url).get(path).set(headers).expect(200);
+      const receipt = decodePaymentReceipt(answer.get(headerName.paymentReceipt) ?? "");
+      expect(receipt).toMatchObject({ challengeId: credential.challenge.id, method: "evm" });
+      const paid = await devnet.client.readContract({
+        address: devnet.token,
+        abi: eip3009Abi,
+        functionName: "balanceOf",
+        args: [shop.payTo],
+      });
+      expect(paid).toBe(price);
+      const { payments } = await shop.facilitator.payments.list();
+      expect(payments[0]?.inclusion?.transactionHash).toBe(receipt.reference);
+      expect(Date.parse(receipt.timestamp)).toBe(payments[0]?.confirmedAt);
+      if (path === "/upfront") return;
+      const again = await supertest(shop.url).get(path).set(headers).expect(200);
+      expect(again.get(headerName.paymentReceipt)).toBe(answer.get(headerName.paymentReceipt));
+      expect(shop.runs()).toBe(1);
+    },
+  );
+
+  it("takes at one gate what another gate of the ledger has challenged", async () => {
+    const shop = await open(express);
+    const credential = await credentialFor(await fundedBuyer(), `${shop.url}/paid`);
+    await supertest(shop.url)
+      .get("/paid")
+      .set("x-gate", "2")
+      .set("Authorization", encodeCredential(credential))
+      .expect(200);
+  });
+
+  it("delivers a settled payment once: without a key there is a fresh challenge then", async () => {
+    const shop = await open(express);
+    const credential = await credentialFor(await fundedBuyer(), `${shop.url}/paid`);
+    const header = encodeCredential(credential);
+    await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({
+      type: "https://paymentauth.org/problems/invalid-challenge",
+    });
+    expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
+  });
+
+  it("refuses a payer without money with a fresh challenge, and runs nothing", async () => {
+    const shop = await open(express);
+    const credential = await credentialFor(createMppBuyer(plasmaUsdt0), `${shop.url}/paid`);
+    const header = encodeCredential(credential);
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({
+      type: "https://paymentauth.org/problems/verification-failed",
+      error: "invalid_exact_evm_insufficient_balance",
+    });
+    expect(shop.runs()).toBe(0);
+  });
+});

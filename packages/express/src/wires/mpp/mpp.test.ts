@@ -1,0 +1,399 @@
+import {
+  type Credential,
+  decodePaymentReceipt,
+  encodeCredential,
+  encodeOpaque,
+  headerName,
+  plasmaUsdt0,
+  readAuthorizationPayload,
+} from "@coinslot/protocol";
+import { evm, Mppx } from "mppx/client";
+import supertest from "supertest";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer, fetchOffer, toHeaders } from "../../testing/buyer.ts";
+import { challengesOf, createMppBuyer, fetchChallenges } from "../../testing/mpp-buyer.ts";
+import { openShop, option, type Shop } from "../../testing/shop.ts";
+
+const opened: Shop[] = [];
+const secret = "a-secret-of-a-test-with-32-bytes";
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+type Change = Partial<Parameters<typeof openShop>[0]>;
+
+async function open(change: Change = {}): Promise<Shop & { runs: () => number }> {
+  let runs = 0;
+  const shop = await openShop({
+    routes: {
+      "GET /paid": { accepts: option() },
+      "GET /other": { accepts: option() },
+      "POST /paid": { accepts: option() },
+      "GET /upfront": { accepts: option(), paymentFlow: "upfront" },
+    },
+    serve(app) {
+      app.use((request, response) => {
+        runs += 1;
+        if (request.query.fail !== undefined) response.status(500);
+        response.setHeader(headerName.paymentReceipt, "forged");
+        response.json({ authorization: request.headers.authorization ?? null });
+      });
+    },
+    options: { mpp: { mode: true, secrets: [secret] }, ...change.options },
+    ...change,
+  });
+  opened.push(shop);
+  return { ...shop, runs: () => runs };
+}
+
+const buyer = createMppBuyer(plasmaUsdt0);
+const problem = (name: string) => `https://paymentauth.org/problems/${name}`;
+
+describe("a challenge", () => {
+  it("stands beside both offers of x402, and is never the same twice", async () => {
+    const shop = await open();
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, () => supertest(shop.url).get("/paid").expect(402)),
+    );
+    const ids = answers.map((answer) => {
+      expect(answer.get(headerName.paymentRequired)).toBeDefined();
+      expect(answer.get("Cache-Control")).toBe("no-store");
+      expect(answer.body).toMatchObject({
+        x402Version: 1,
+        type: problem("payment-required"),
+        status: 402,
+      });
+      const [challenge] = challengesOf(answer.get(headerName.authenticate));
+      return challenge?.id;
+    });
+    expect(new Set(ids).size).toBe(500);
+  });
+
+  it("stands before the challenges of the application", async () => {
+    const shop = await open({
+      before: (app) =>
+        void app.use((_request, response, next) => {
+          response.setHeader(headerName.authenticate, 'Bearer realm="a"');
+          next();
+        }),
+    });
+    const answer = await fetch(`${shop.url}/paid`);
+    expect(answer.headers.get(headerName.authenticate)).toMatch(/^Payment .*, Bearer realm="a"$/);
+  });
+
+  it("is a problem for who accepts one", async () => {
+    const shop = await open();
+    const accept = "application/problem+json, application/json";
+    const answer = await supertest(shop.url).get("/paid").set("Accept", accept).expect(402);
+    expect(answer.get("Content-Type")).toBe("application/problem+json");
+  });
+
+  it.each(['a"b\\c', "xn--nxasmq6b", "[::1]:80", "a\u00e9", "two hosts", "999.999.999.999"])(
+    "is legal for the host %j",
+    async (host) => {
+      const shop = await open();
+      const answer = await supertest(shop.url)
+        .get("/paid")
+        .set("Host", Buffer.from(host, "utf8").toString("latin1"))
+        .expect(402);
+      expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
+    },
+  );
+
+  it("is for known tokens alone by default, and for none where it is off", async () => {
+    for (const options of [{}, { mpp: false }]) {
+      const shop = await open({ options });
+      const answer = await supertest(shop.url).get("/paid").expect(402);
+      expect(answer.get(headerName.authenticate)).toBeUndefined();
+      expect(answer.body).not.toHaveProperty("type");
+    }
+  });
+});
+
+describe("a credential", () => {
+  it("buys, on both flows, and its handler sees none of it", async () => {
+    const shop = await open();
+    for (const path of ["/paid", "/upfront"]) {
+      const credential = await buyer.payFor(`${shop.url}${path}`);
+      const answer = await supertest(shop.url)
+        .get(path)
+        .set("Authorization", credential)
+        .expect(200, { authorization: null });
+      const receipt = decodePaymentReceipt(answer.get(headerName.paymentReceipt) ?? "");
+      expect(receipt).toMatchObject({ status: "success", method: "evm", chainId: 9745 });
+      expect(answer.get("Cache-Control")).toMatch(/^private/);
+      expect(answer.get(headerName.paymentResponse)).toBeUndefined();
+    }
+    expect(shop.facilitator.settled).toHaveLength(2);
+  });
+
+  it("buys in Payment-Authorization beside the application's own Authorization", async () => {
+    const shop = await open({
+      options: { mpp: { mode: true, secrets: [secret], header: "Payment-Authorization" } },
+    });
+    const [challenge] = await fetchChallenges(`${shop.url}/paid`);
+    expect(challenge?.header).toBe("Payment-Authorization");
+    const credential = await buyer.payFor(`${shop.url}/paid`);
+    await supertest(shop.url)
+      .get("/paid")
+      .set("Authorization", "Bearer mine")
+      .set("Payment-Authorization", credential)
+      .expect(200, { authorization: "Bearer mine" });
+  });
+
+  it.each<[string, (credential: Credential) => unknown, string]>([
+    ["another id", ({ challenge }) => (challenge.id = "x".repeat(43)), "invalid-challenge"],
+    ["another realm", ({ challenge }) => (challenge.realm = "other"), "invalid-challenge"],
+    [
+      "a later end",
+      ({ challenge }) => (challenge.expires = "2099-01-01T00:00:00Z"),
+      "invalid-challenge",
+    ],
+    ["no opaque", ({ challenge }) => delete challenge.opaque, "invalid-challenge"],
+    [
+      "an opaque of another request",
+      ({ challenge }) => (challenge.opaque = encodeOpaque({ for: "x", salt: "y" })),
+      "invalid-challenge",
+    ],
+    [
+      "another nonce",
+      ({ payload }) => (payload.nonce = `0x${"1".repeat(64)}`),
+      "verification-failed",
+    ],
+    ["a lower value", ({ payload }) => (payload.value = "999"), "verification-failed"],
+    [
+      "another recipient",
+      ({ payload }) => (payload.to = plasmaUsdt0.address),
+      "verification-failed",
+    ],
+    [
+      "a later validBefore",
+      ({ payload }) => (payload.validBefore = "4070908800"),
+      "verification-failed",
+    ],
+    ["another type", ({ payload }) => (payload.type = "hash"), "verification-failed"],
+    [
+      "the source of another payer",
+      (credential) => (credential.source = `did:pkh:eip155:9745:${plasmaUsdt0.address}`),
+      "verification-failed",
+    ],
+    [
+      "another payer",
+      (credential) => {
+        delete credential.source;
+        credential.payload.from = plasmaUsdt0.address;
+      },
+      "verification-failed",
+    ],
+  ])("with %s is refused, with a fresh challenge", async (_what, change, name) => {
+    const shop = await open();
+    const [challenge] = await fetchChallenges(`${shop.url}/paid`);
+    if (challenge === undefined) throw new Error("No challenge");
+    const credential = await buyer.answer(challenge);
+    change(credential);
+    const header = encodeCredential(credential);
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({ type: problem(name), status: 402 });
+    expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
+    const [fresh] = challengesOf(answer.get(headerName.authenticate));
+    expect(fresh?.id).toMatch(/^[\w-]{43}$/);
+    expect(fresh?.id).not.toBe(challenge.id);
+    expect(shop.runs()).toBe(0);
+  });
+
+  it.each([
+    ["no payload", `Payment ${encodeOpaque({ challenge: "x" })}`],
+    ["garbage", "Payment %%%"],
+    ["nothing", "Payment"],
+    ["null", `Payment ${Buffer.from("null").toString("base64url")}`],
+    ["1 MB", `Payment ${"A".repeat(15_000)}`],
+  ])("of %s is malformed, with a fresh challenge", async (_what, header) => {
+    const shop = await open();
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({ type: problem("malformed-credential") });
+    expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
+  });
+
+  it("is good for its own verb, path and query alone, and for HEAD where it is for GET", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/paid?a=1`);
+    const ask = () => supertest(shop.url);
+    for (const request of [
+      ask().get("/other?a=1"),
+      ask().get("/paid?a=2"),
+      ask().get("/paid"),
+      ask().post("/paid?a=1"),
+    ]) {
+      const answer = await request.set("Authorization", header).expect(402);
+      expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
+    }
+    await ask().head("/paid?a=1").set("Authorization", header).expect(200);
+    expect(shop.runs()).toBe(1);
+  });
+
+  it("is one payment, shown ten times at once", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        supertest(shop.url).get("/paid").set("Authorization", header),
+      ),
+    );
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.every((status) => [200, 402, 409].includes(status))).toBe(true);
+    expect(shop.runs()).toBe(1);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("and the same authorization by x402 are one payment, whichever comes first", async () => {
+    const shop = await open();
+    for (const first of ["mpp", "x402"]) {
+      const [challenge] = await fetchChallenges(`${shop.url}/paid`);
+      if (challenge === undefined) throw new Error("No challenge");
+      const credential = await buyer.answer(challenge);
+      const { signed } = await asX402(`${shop.url}/paid`, credential);
+      const byMpp = { Authorization: encodeCredential(credential) };
+      const order = first === "mpp" ? [byMpp, signed] : [signed, byMpp];
+      const statuses: number[] = [];
+      for (const headers of order)
+        statuses.push((await supertest(shop.url).get("/paid").set(headers)).status);
+      expect(statuses).toEqual([200, 402]);
+    }
+    expect(shop.facilitator.settled).toHaveLength(2);
+    expect(shop.runs()).toBe(2);
+  });
+
+  it("whose answer was lost is not taken up by a stranger with its public calldata", async () => {
+    const shop = await open();
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    const [challenge] = await fetchChallenges(`${shop.url}/paid`);
+    if (challenge === undefined) throw new Error("No challenge");
+    const credential = await buyer.answer(challenge);
+    const byMpp = { Authorization: encodeCredential(credential) };
+    const pending = await supertest(shop.url).get("/paid").set(byMpp).expect(503);
+    expect(pending.get(headerName.authenticate)).toBeUndefined();
+    shop.facilitator.onSettle = undefined;
+    const { signed } = await asX402(`${shop.url}/paid`, credential);
+    await supertest(shop.url).get("/paid").set(signed).expect(409);
+    await supertest(shop.url).get("/paid").set(byMpp).expect(200);
+    expect(shop.runs()).toBe(1);
+  });
+
+  it("twice, or beside another payment, is refused before anything is reserved", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    const x402 = await createBuyer().payFor(`${shop.url}/paid`);
+    const beside = [
+      { "Payment-Authorization": header },
+      x402.headers,
+      (await createBuyer().payFor(`${shop.url}/paid`, { version: 1 })).headers,
+    ];
+    for (const others of beside)
+      await supertest(shop.url)
+        .get("/paid")
+        .set({ Authorization: header, ...others })
+        .expect(400);
+    expect(shop.runs()).toBe(0);
+    await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
+  });
+
+  it("is not charged, and has no receipt, where its handler fails", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/paid?fail`);
+    const answer = await supertest(shop.url).get("/paid?fail").set("Authorization", header);
+    expect(answer.status).toBe(500);
+    expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
+    expect(answer.get(headerName.authenticate)).toBeUndefined();
+    expect(shop.facilitator.settled).toEqual([]);
+  });
+
+  it("has no receipt where an upfront handler fails after the payment", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/upfront?fail`);
+    const answer = await supertest(shop.url).get("/upfront?fail").set("Authorization", header);
+    expect(answer.status).toBe(500);
+    expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("keeps the price that it was challenged with", async () => {
+    let amount = "1000";
+    const price = () => ({ ...priceOf(), amount });
+    const shop = await open({ routes: { "GET /paid": { accepts: option({ price }) } } });
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    amount = "2000";
+    await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
+  });
+
+  it("of a retired secret is taken, and of a removed one refused with a challenge that works", async () => {
+    const first = await open();
+    const header = await buyer.payFor(`${first.url}/paid`);
+    const current = "another-secret-of-a-test-32-bytes";
+    const mpp = { mode: true, realm: "127.0.0.1" } as const;
+    const rotated = await open({ options: { mpp: { ...mpp, secrets: [current, secret] } } });
+    await supertest(rotated.url).get("/paid").set("Authorization", header).expect(200);
+    const removed = await open({ options: { mpp: { ...mpp, secrets: [current] } } });
+    await supertest(removed.url).get("/paid").set("Authorization", header).expect(402);
+    const fresh = await buyer.payFor(`${removed.url}/paid`);
+    await supertest(removed.url).get("/paid").set("Authorization", fresh).expect(200);
+  });
+
+  it("leaves no trace of credential, secret or signature in what is reported", async () => {
+    const shop = await open();
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    shop.facilitator.onSettle = () => Promise.reject(new Error("down"));
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(503);
+    const told = `${answer.text}${shop.errors.map(String).join()}`;
+    for (const text of [secret, header.slice(8, 60)]) expect(told).not.toContain(text);
+  });
+});
+
+describe("the reference's client", () => {
+  it("buys from a route with all three offers, and signs once", async () => {
+    const shop = await open();
+    const { account } = createBuyer();
+    const client = Mppx.create({
+      polyfill: false,
+      methods: [evm.charge({ account, authorization: plasmaUsdt0 })],
+    });
+    const signed: string[] = [];
+    client.onCredentialCreated(({ credential }) => void signed.push(credential));
+    const answer = await client.fetch(`${shop.url}/paid`);
+    expect(answer.status).toBe(200);
+    expect(signed).toHaveLength(1);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("signs once where the outcome is not known", async () => {
+    const shop = await open();
+    shop.facilitator.onSettle = () => Promise.reject(new Error("down"));
+    const { account } = createBuyer();
+    const client = Mppx.create({
+      polyfill: false,
+      methods: [evm.charge({ account, authorization: plasmaUsdt0 })],
+    });
+    const signed: string[] = [];
+    client.onCredentialCreated(({ credential }) => void signed.push(credential));
+    expect((await client.fetch(`${shop.url}/paid`)).status).toBe(503);
+    expect(signed).toHaveLength(1);
+  });
+});
+
+function priceOf() {
+  const { address: asset, name, version, decimals } = plasmaUsdt0;
+  return { amount: "1000", asset, extra: { name, version, decimals } };
+}
+
+/** The authorization of a credential in the words of x402, as a stranger reads it from the chain. */
+async function asX402(url: string, credential: Credential) {
+  const offer = await fetchOffer(url, 2);
+  const [offered] = offer.accepts;
+  const payload = readAuthorizationPayload(credential);
+  if (offered?.x402Version !== 2 || payload === undefined) throw new Error("No offer");
+  return { signed: toHeaders({ x402Version: 2, accepted: offered.accepted, payload }).headers };
+}

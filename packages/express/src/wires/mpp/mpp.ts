@@ -1,0 +1,165 @@
+import type { ServerResponse } from "node:http";
+import {
+  chainIdOf,
+  encodePaymentReceipt,
+  evmCharge,
+  freezeMessage,
+  headerName,
+  isPaymentScheme,
+  isSameAddress,
+  type PaymentPayloadV2,
+  type PaymentRequirements,
+  problemMediaType,
+} from "@coinslot/protocol";
+import type { Request } from "express";
+import type { ChallengeSecrets, MppSettings } from "../../mpp-options.ts";
+import type { Offer } from "../../offer/offer.ts";
+import { type Purchase, readPurchase } from "../../offer/purchase.ts";
+import { hostnameOf } from "../../offer/resource.ts";
+import {
+  facilitatorFault,
+  inUse,
+  paymentUsedUp,
+  type Refusal,
+  settlementFailed,
+  settlementPending,
+} from "../../refusals.ts";
+import { removeHeader } from "../payment-header.ts";
+import type { OfferPart, PaymentDemand, PaymentFailure, Wire } from "../wire.ts";
+import { hasChallenge } from "./has-challenge.ts";
+import { problemOf } from "./problem-of.ts";
+import {
+  type ChallengedPayment,
+  countCredentials,
+  credentialHeaders,
+  readCredential,
+} from "./read-credential.ts";
+import { chargesOf, writeChallenge } from "./write-challenges.ts";
+
+/** Headers of answers that a page on another origin may read. */
+export const exposedByMpp = [headerName.authenticate, headerName.paymentReceipt];
+
+/**
+ * MPP: challenges of the `Payment` scheme, method `evm`, intent `charge`, paid by EIP-3009. A
+ * credential repeats its challenge, whose id proves that this application made it for this URL.
+ */
+export function createMpp(options: {
+  mpp: MppSettings;
+  secrets: ChallengeSecrets;
+  publicUrl?: string | undefined;
+  /** Unix milliseconds. */
+  now: () => number;
+}): Wire<ChallengedPayment> {
+  const { now, publicUrl, secrets } = options;
+  const { header, realm } = options.mpp;
+  const [secret] = secrets;
+  const realmOf = (request: Request) => realm ?? hostnameOf(request, publicUrl);
+
+  function writeOffer({ offer, resource, error }: PaymentDemand): OfferPart {
+    const charges = chargesOf(offer, resource.description);
+    if (charges.length === 0) return {};
+    return {
+      body: problemOf(error),
+      mediaType: problemMediaType,
+      writeHead(response) {
+        const { req: request } = response;
+        const fresh = { request, realm: realmOf(request), secret, header, now: now() };
+        prependChallenges(
+          response,
+          charges.map((charge) => writeChallenge(charge, fresh)),
+        );
+      },
+    };
+  }
+
+  return {
+    name: "mpp",
+    provesTerms: true,
+    writeOffer,
+    countPayments: countCredentials,
+    read: (request) => readCredential(request, { secrets, realm: realmOf(request) }),
+    withhold(request) {
+      for (const name of credentialHeaders) {
+        if (isPaymentScheme(String(request.headers[name] ?? ""))) removeHeader(request, name);
+      }
+    },
+    match,
+    statedTerms: ({ charge: { amount, currency, recipient } }) => ({
+      payTo: recipient,
+      price: { amount, asset: currency },
+    }),
+    writeReceipt(response, settlement, { challenge, charge, network }) {
+      removeReceipt(response);
+      if (!settlement.success || response.statusCode >= 400) return;
+      const receipt = encodePaymentReceipt({
+        status: "success",
+        method: evmCharge.method,
+        timestamp: new Date(settlement.settledAt ?? now()).toISOString(),
+        reference: settlement.transaction,
+        challengeId: challenge.id,
+        chainId: chainIdOf(network),
+        ...(charge.externalId === undefined ? {} : { externalId: charge.externalId }),
+      });
+      response.setHeader(headerName.paymentReceipt, receipt);
+    },
+    removeReceipt,
+    refuse,
+  };
+}
+
+function removeReceipt(response: ServerResponse): void {
+  response.removeHeader(headerName.paymentReceipt);
+}
+
+/** Our challenges stand before those of the application: some clients read the first alone. */
+function prependChallenges(response: ServerResponse, challenges: readonly string[]): void {
+  const others = response.getHeader(headerName.authenticate) ?? [];
+  response.setHeader(headerName.authenticate, [
+    ...challenges,
+    ...(Array.isArray(others) ? others : [String(others)]),
+  ]);
+}
+
+function match({ charge, network, payload }: ChallengedPayment, offer: Offer): Purchase[] {
+  const found = offer.find(
+    (way) =>
+      hasChallenge(way) &&
+      way.requirements.network === network &&
+      way.requirements.amount === charge.amount &&
+      isSameAddress(way.requirements.asset, charge.currency) &&
+      isSameAddress(way.requirements.payTo, charge.recipient),
+  );
+  return found === undefined
+    ? []
+    : readPurchase(asVersion2(payload, found.requirements), found.requirements);
+}
+
+/** The payment in the words of facilitators, which know nothing of challenges. */
+function asVersion2(
+  payload: ChallengedPayment["payload"],
+  accepted: PaymentRequirements,
+): PaymentPayloadV2 {
+  return freezeMessage({ x402Version: 2 as const, payload, accepted });
+}
+
+/**
+ * Where money has moved, or may still move, the answer is none that makes a buyer sign again: some
+ * sign at every 402.
+ */
+function refuse(failure: PaymentFailure): Refusal | undefined {
+  switch (failure.kind) {
+    case "malformed":
+      return undefined;
+    case "invalid":
+      return failure.reason === "unexpected_verify_error" ? facilitatorFault(undefined) : undefined;
+    case "used_up":
+      return paymentUsedUp(failure.settlement.transaction);
+    case "unsettled": {
+      const { errorReason, transaction } = failure.settlement;
+      if (errorReason === "duplicate_settlement") return inUse;
+      if (errorReason === "settlement_pending") return settlementPending(transaction);
+      if (errorReason === "unexpected_settle_error") return settlementPending(transaction);
+      return transaction === "" ? undefined : settlementFailed(transaction);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from "node:http";
+import {
+  type Challenge,
+  type ChargeRequest,
+  type Credential,
+  challengeNonce,
+  decodeChargeRequest,
+  decodeCredential,
+  decodeOpaque,
+  type ExactEvmPayload,
+  evmCharge,
+  isPaymentScheme,
+  isSameAddress,
+  isSourceOf,
+  type Network,
+  networkOf,
+  readAuthorizationPayload,
+  toLowerHex,
+} from "@coinslot/protocol";
+import type { Request } from "express";
+import type { ChallengeSecrets } from "../../mpp-options.ts";
+import { PaymentFault } from "../wire.ts";
+import { isIdOfSecrets } from "./challenge-id.ts";
+import { challengedUrlOf } from "./challenged-url.ts";
+
+/** Headers that carry a credential, in lower case. */
+export const credentialHeaders = ["authorization", "payment-authorization"] as const;
+
+/** A payment that answers one of our challenges, for this request. */
+export interface ChallengedPayment {
+  challenge: Challenge;
+  charge: ChargeRequest;
+  network: Network;
+  payload: ExactEvmPayload;
+}
+
+/**
+ * Counts the credentials of a request. Node drops every `Authorization` line but the first, so any
+ * further one beside a credential counts, too.
+ */
+export function countCredentials({ headers, rawHeaders }: IncomingMessage): number {
+  if (credentialHeaders.every((name) => headers[name] === undefined)) return 0;
+  return credentialHeaders.reduce((count, name) => {
+    const lines = rawHeaders.filter(
+      (_value, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
+    );
+    return lines.some(isPaymentScheme) ? count + lines.length : count;
+  }, 0);
+}
+
+/**
+ * Reads the credential of a request that brings one, and proves that it answers a challenge of ours
+ * for this request. Asks neither a chain nor the ledger.
+ *
+ * @throws DecodeError where it has not the form of a credential
+ * @throws PaymentFault where it answers no challenge of ours, or not as the challenge wants it
+ */
+export function readCredential(
+  request: Request,
+  { secrets, realm }: { secrets: ChallengeSecrets; realm: string },
+): ChallengedPayment {
+  const value = credentialHeaders
+    .map((name) => String(request.headers[name] ?? ""))
+    .find((each) => isPaymentScheme(each));
+  const credential = decodeCredential(value ?? "");
+  const { challenge } = credential;
+  const charge = readOwnChallenge(challenge, { request, secrets, realm });
+  const network = networkOf(charge.methodDetails.chainId);
+  return { challenge, charge, network, payload: readPayload(credential, { charge, network }) };
+}
+
+function readOwnChallenge(
+  challenge: Challenge,
+  expected: { request: Request; secrets: ChallengeSecrets; realm: string },
+): ChargeRequest {
+  const { request, secrets, realm } = expected;
+  const { method, intent } = challenge;
+  const isOurs =
+    method === evmCharge.method &&
+    intent === evmCharge.intent &&
+    challenge.realm === realm &&
+    isIdOfSecrets(challenge, secrets);
+  if (!isOurs || challenge.opaque === undefined) throw new PaymentFault("invalid_challenge");
+  // The id proves that both texts are ours, so that they can be read.
+  if (decodeOpaque(challenge.opaque).for !== challengedUrlOf(request))
+    throw new PaymentFault("invalid_challenge");
+  return decodeChargeRequest(challenge.request);
+}
+
+function readPayload(
+  credential: Credential,
+  { charge, network }: { charge: ChargeRequest; network: Network },
+): ExactEvmPayload {
+  const { challenge, source } = credential;
+  const payload = readAuthorizationPayload(credential);
+  if (payload === undefined) throw new PaymentFault("invalid_credential");
+  const { from, to, value, validBefore, nonce } = payload.authorization;
+  const answers =
+    toLowerHex(nonce) === challengeNonce(challenge) &&
+    isSameAddress(to, charge.recipient) &&
+    value === charge.amount &&
+    BigInt(validBefore) * 1000n <= BigInt(Date.parse(challenge.expires ?? "")) &&
+    (source === undefined || isSourceOf(source, network, from));
+  if (!answers) throw new PaymentFault("invalid_credential");
+  return payload;
+}
