@@ -113,10 +113,8 @@ export function toAuthorizationId(
 
 /** Reads a row of `concludedColumns`. */
 export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): ConcludedPayment {
-  const { id, kind, authorization, value, state, transactionId, inclusion, reason } = toStanding(
-    row,
-    dialect,
-  );
+  const { id, kind, authorization, value, state, transactionId, inclusion, reason, confirmedAt } =
+    toStanding(row, dialect);
   return {
     id,
     kind,
@@ -126,6 +124,7 @@ export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): Conclud
     transactionId,
     inclusion,
     reason,
+    confirmedAt,
     token: row.token ?? undefined,
     owner: row.owner ?? undefined,
   };
