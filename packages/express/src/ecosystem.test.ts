@@ -101,7 +101,7 @@ describe.each(expressVersions)("an application on $name with common middleware",
     const answer = await supertest(shop.url).post("/echo").set(origin).expect(402);
     expect(answer.get("Access-Control-Allow-Origin")).toBe("https://page.example");
     expect(answer.get("Access-Control-Expose-Headers")).toBe(
-      "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE",
+      "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
     );
     expect(answer.body).toMatchObject({ x402Version: 1 });
   });
@@ -139,7 +139,7 @@ describe.each(expressVersions)("an application on $name with common middleware",
     opened.push(shop);
     const answer = await supertest(shop.url).get("/paid").set(origin);
     expect(answer.get("Access-Control-Expose-Headers")).toBe(
-      "X-Own, payment-response, PAYMENT-REQUIRED, X-PAYMENT-RESPONSE",
+      "X-Own, payment-response, PAYMENT-REQUIRED, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
     );
   });
 });

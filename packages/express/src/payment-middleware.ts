@@ -151,7 +151,7 @@ async function serve(visit: Visit): Promise<void> {
 
   const making = visit.makeOffer(request);
   const offer = making instanceof Promise ? await making : making;
-  const presented = readPayment(request, visit.wires);
+  const presented = readPayment(request, { wires: visit.wires, offer });
   if (presented.state === "absent") return answerUnpaid(visit, offer);
   if (presented.state === "malformed") {
     const { refusal, error } = presented;
@@ -175,10 +175,9 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
   const { settings, facilitator, route, request, response, offer, presented } = visit;
   const { refusePayer, clientKey } = settings;
   const refuse = (reason: string) => answerInvalid(visit, { offer, presented, reason });
-  const matched = await matchPayment(presented, offer);
+  const asked = await matchPayment(presented, offer);
   const { accepts } = route;
-  const purchase = matched ?? (await matchPreviousTerms(presented, { offer, accepts }));
-  const asked = presented.wire.provesTerms ? purchase : matched;
+  const purchase = asked ?? (await matchPreviousTerms(presented, { offer, accepts }));
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
@@ -228,7 +227,12 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
       return answerRefusal(response, refusals.payerLimited(admission.retryAfterSeconds));
     case "delivered": {
       const kept = openKeptAnswer(admission.answer, admitted.seal);
-      if (kept === undefined) return refuse("invalid_exact_evm_nonce_already_used");
+      if (kept === undefined) {
+        const { settlement } = admission;
+        const refusal = admitted.seal && presented.wire.refuse({ kind: "delivered", settlement });
+        if (refusal) return answerRefusal(response, refusal);
+        return refuse("invalid_exact_evm_nonce_already_used");
+      }
       const deliver = () => handOverKept(order, kept, admission.settlement);
       if (await visit.replays.send(payment.id, deliver)) return;
       return answerRefusal(response, refusals.inUse);

@@ -178,6 +178,17 @@ export function paymentUsedUp(transaction: string): Refusal {
   };
 }
 
+/** The payment has moved money, and its answer went out, which is not kept for another delivery. */
+export function answerNotKept(transaction: string): Refusal {
+  return {
+    status: 409,
+    error: "answer_not_kept",
+    charged: true,
+    message: "This payment has been charged, and its answer was delivered. It is not kept",
+    transaction,
+  };
+}
+
 /** The operator has stopped new payments on the network, or for the route. */
 function stopped({ message, retryAfterSeconds }: StoppedError): Refusal {
   return {

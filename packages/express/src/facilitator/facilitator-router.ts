@@ -108,11 +108,14 @@ export function facilitatorRouter(
   });
   post("/settle", { ...settlement, spare: verifiedShare }, (call, read) => {
     const idempotencyKey = call.get(headerName.idempotencyKey);
-    const settle = () =>
-      facilitator.settle(read.paymentPayload, read.received, {
-        idempotencyKey,
-        limitKey: limitKeyOf(call, clientKey),
-      });
+    const settle = async () => {
+      const { settledAt: _, ...settled } = await facilitator.settle(
+        read.paymentPayload,
+        read.received,
+        { idempotencyKey, limitKey: limitKeyOf(call, clientKey) },
+      );
+      return settled;
+    };
     return events ? events.aroundSettle(eventsOf(call, read), settle) : settle();
   });
   router

@@ -188,8 +188,9 @@ async function settle(
   if (settlement.success) {
     prove(context, readPayment(request.paymentPayload, request.paymentRequirements), limitKey);
     budget.forget(reservation.id);
-    await store.endSettlement(reservation, settlement);
-    return settlement;
+    const dated = { ...settlement, settledAt: context.now() };
+    await store.endSettlement(reservation, dated);
+    return dated;
   }
   const errorReason = codeOf(settlement.errorReason, "unexpected_settle_error");
   if (isUnknown(errorReason, begun.state === "repeated")) {

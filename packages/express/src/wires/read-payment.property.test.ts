@@ -1,9 +1,10 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import { headerName } from "@coinslot/protocol";
+import { freezeMessage, headerName, plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import express, { type Request } from "express";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Offer } from "../offer/offer.ts";
 import { readPayment } from "./read-payment.ts";
 import { createWires } from "./registry.ts";
 
@@ -19,6 +20,21 @@ const wires = await createWires({
   facilitator: {},
   routes: [],
 });
+
+const offer = freezeOffer();
+
+function freezeOffer(): Offer {
+  const requirements = freezeMessage({
+    scheme: "exact" as const,
+    network: plasma,
+    amount: "1000",
+    asset: plasmaUsdt0.address,
+    payTo: plasmaUsdt0.address,
+    maxTimeoutSeconds: 300,
+    extra: {},
+  });
+  return [{ requirements, versions: new Set([1, 2] as const), mpp: true }];
+}
 
 function requestWith(name: string, value: string): Request {
   const request: Request = Object.setPrototypeOf(new IncomingMessage(socket), express.request);
@@ -40,7 +56,7 @@ describe.each([headerName.payment, headerName.paymentSignature])("reading %s", (
   it("reports any malformed input, and never throws", { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(anything, (value) => {
-        expect(readPayment(requestWith(name, value), wires).state).toBe("malformed");
+        expect(readPayment(requestWith(name, value), { wires, offer }).state).toBe("malformed");
       }),
       { numRuns: 10_000 },
     );
@@ -51,7 +67,9 @@ describe.each([headerName.authorization, headerName.paymentAuthorization])("read
   it("reports any malformed credential, and never throws", { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(anything, (value) => {
-        expect(readPayment(requestWith(name, `Payment ${value}`), wires).state).toBe("malformed");
+        expect(readPayment(requestWith(name, `Payment ${value}`), { wires, offer }).state).toBe(
+          "malformed",
+        );
       }),
       { numRuns: 10_000 },
     );
@@ -59,6 +77,6 @@ describe.each([headerName.authorization, headerName.paymentAuthorization])("read
 
   it("leaves any other scheme to the application", () => {
     for (const value of ["Bearer abc", "Basic YTpi", "Payments abc", "payment-v2 abc", ""])
-      expect(readPayment(requestWith(name, value), wires).state).toBe("absent");
+      expect(readPayment(requestWith(name, value), { wires, offer }).state).toBe("absent");
   });
 });

@@ -1,5 +1,6 @@
 import { DecodeError } from "@coinslot/protocol";
 import type { Request } from "express";
+import type { Offer } from "../offer/offer.ts";
 import { malformedPayment, type Refusal } from "../refusals.ts";
 import { PaymentFault, type Presented, type Wire } from "./wire.ts";
 
@@ -14,12 +15,15 @@ const malformed = "invalid_payload";
 const absent: ReadPayment = { state: "absent" };
 
 /** Reads the payment of a request, of any wire. A request brings one, once. */
-export function readPayment(request: Request, wires: readonly Wire[]): ReadPayment {
+export function readPayment(
+  request: Request,
+  { wires, offer }: { wires: readonly Wire[]; offer: Offer },
+): ReadPayment {
   let wire: Wire | undefined;
   let count = 0;
   for (const each of wires) {
     const ofWire = each.countPayments(request);
-    if (ofWire === 0) continue;
+    if (ofWire === 0 || each.sells?.(offer) === false) continue;
     wire = each;
     count += ofWire;
   }

@@ -14,7 +14,7 @@ import { exposedByX402V2, x402V2 } from "./x402-v2.ts";
 export async function createWires(options: {
   settings: Pick<Settings, "legacyNetworkNames" | "mpp" | "publicUrl" | "now" | "onError">;
   facilitator: Pick<ReservingFacilitator, "challengeSecret">;
-  routes: readonly Pick<Route, "mpp">[];
+  routes: readonly Pick<Route, "accepts" | "mpp">[];
 }): Promise<readonly Wire[]> {
   const { settings } = options;
   const secrets = await findSecrets(options);

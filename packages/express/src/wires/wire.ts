@@ -21,11 +21,6 @@ import type { Refusal } from "../refusals.ts";
 export interface Wire<Credential = unknown> {
   /** Name in the seller's records: a contract, as every stored value is. */
   readonly name: WireName;
-  /**
-   * A payment proves that this application quoted its terms. They stand, also where a function of
-   * the seller's returns others by now.
-   */
-  readonly provesTerms?: boolean;
 
   /** Writes the wire's part of a 402 answer. */
   writeOffer(demand: PaymentDemand): OfferPart;
@@ -35,6 +30,8 @@ export interface Wire<Credential = unknown> {
    * another scheme of `Authorization`, brings none.
    */
   countPayments(request: IncomingMessage): number;
+  /** Returns whether the wire sells an offer. If not, its header is the application's own. */
+  sells?(offer: Offer): boolean;
   /**
    * Reads the payment of a request that brings one.
    *
@@ -101,7 +98,9 @@ export type PaymentFailure =
   /** Sent for settlement, and not settled: rejected, or its outcome is unknown. */
   | { kind: "unsettled"; settlement: SettleResponse }
   /** Settled, and its handler has reached its maximum of runs. */
-  | { kind: "used_up"; settlement: SettleResponse };
+  | { kind: "used_up"; settlement: SettleResponse }
+  /** Settled and delivered; the buyer's key asks for an answer that is not kept. */
+  | { kind: "delivered"; settlement: SettleResponse };
 
 /** A payment that can be read, and pays nothing here. */
 export class PaymentFault extends Error {

@@ -6,7 +6,7 @@ import { type Challenge, challengeMembers, challengeSchema } from "./challenge.t
 export const paymentScheme = "Payment";
 
 /** Largest `WWW-Authenticate` value that is read, in characters. */
-export const maxChallengesLength = 65_536;
+const maxChallengesLength = 65_536;
 
 /** A challenge of a header, or the fault for which it cannot be read. */
 export type ReadChallenge = { ok: true; challenge: Challenge } | { ok: false; error: DecodeError };

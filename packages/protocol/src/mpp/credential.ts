@@ -9,7 +9,7 @@ import { paymentScheme } from "./challenge-header.ts";
 import { authorizationType } from "./charge-request.ts";
 
 /** Largest credential that is read, in characters of base64. */
-export const maxCredentialLength = 16_384;
+const maxCredentialLength = 16_384;
 
 /** A credential: its whole challenge as it came, and a payload of a type that the challenge names. */
 const credentialSchema = z.object({

@@ -3,6 +3,7 @@ import type { ReservingFacilitator } from "@coinslot/protocol";
 import type { ChallengeSecrets } from "../../mpp-options.ts";
 import type { Route } from "../../routes/read-routes.ts";
 import type { Settings } from "../../settings.ts";
+import { mayHaveChallenge } from "./has-challenge.ts";
 
 /**
  * The secrets of a gate's challenges: the setting's, else the ledger's, else some of this process
@@ -10,23 +11,23 @@ import type { Settings } from "../../settings.ts";
  */
 export async function findSecrets(options: {
   facilitator: Pick<ReservingFacilitator, "challengeSecret">;
-  routes: readonly Pick<Route, "mpp">[];
+  routes: readonly Pick<Route, "accepts" | "mpp">[];
   settings: Pick<Settings, "mpp" | "onError">;
 }): Promise<ChallengeSecrets> {
   const { facilitator, routes } = options;
   const { mpp, onError } = options.settings;
   if (mpp.secrets !== undefined) return mpp.secrets;
-  const isSold = routes.some(({ mpp: mode = mpp.mode }) => mode !== false);
+  const isSold = routes.some(({ accepts, mpp: mode = mpp.mode }) =>
+    accepts.some((terms) => mayHaveChallenge(terms, mode)),
+  );
   if (!isSold) return randomSecrets();
   const kept = await facilitator.challengeSecret?.();
   if (kept !== undefined) return [kept];
-  if (routes.some(({ mpp: mode = mpp.mode }) => mode === true)) {
-    onError(
-      new Error(
-        "Challenges of MPP are made with a secret of this process: other processes refuse them. Set options.mpp.secrets",
-      ),
-    );
-  }
+  onError(
+    new Error(
+      "Challenges of MPP are made with a secret of this process: other processes refuse them. Set options.mpp.secrets",
+    ),
+  );
   return randomSecrets();
 }
 

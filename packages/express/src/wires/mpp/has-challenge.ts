@@ -1,5 +1,7 @@
 import { isSameAddress, type PaymentRequirements } from "@coinslot/protocol";
+import type { MppMode } from "../../mpp-options.ts";
 import type { OfferedWay } from "../../offer/offer.ts";
+import type { PaymentTerms } from "../../routes/read-payment-option.ts";
 
 /**
  * Tokens whose EIP-712 domain released buyers of MPP know. The domain is not on the wire, and `mppx`
@@ -48,8 +50,23 @@ export function hasChallenge({ requirements, versions, mpp }: OfferedWay): boole
   return versions.has(2) && (mpp === "auto" ? isDomainKnown(requirements) : mpp);
 }
 
+/** Returns whether a route's way may get a challenge, for any price that its function returns. */
+export function mayHaveChallenge(
+  { network, price }: Pick<PaymentTerms, "network" | "price">,
+  mpp: MppMode,
+): boolean {
+  if (mpp !== "auto") return mpp;
+  return typeof price === "function"
+    ? knownDomains.some((known) => known.network === network)
+    : isDomainKnown({ network, ...price });
+}
+
 /** Returns whether released buyers of MPP can sign for a way's token. */
-function isDomainKnown({ network, asset, extra }: PaymentRequirements): boolean {
+function isDomainKnown({
+  network,
+  asset,
+  extra,
+}: Pick<PaymentRequirements, "network" | "asset" | "extra">): boolean {
   return knownDomains.some(
     (known) =>
       known.network === network &&

@@ -11,7 +11,8 @@ import {
 import supertest from "supertest";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { paymentMiddleware } from "../../index.ts";
+import { facilitatorRouter, paymentMiddleware } from "../../index.ts";
+import { createBuyer, fetchOffer } from "../../testing/buyer.ts";
 import { expressVersions } from "../../testing/express-versions.ts";
 import { createMppBuyer, fetchChallenges, type MppBuyer } from "../../testing/mpp-buyer.ts";
 
@@ -112,6 +113,22 @@ describe.each(expressVersions)("MPP on $name, with our facilitator", ({ express 
       expect(shop.runs()).toBe(1);
     },
   );
+
+  it("leaves the hosted facilitator's answers as x402 has them", async () => {
+    const shop = await open(express);
+    const hosted = await listen(express().use(facilitatorRouter(shop.facilitator)));
+    opened.push(hosted.close);
+    const buyer = createBuyer();
+    await devnet.mint({ to: buyer.account.address, amount: price });
+    const { payload } = await buyer.payFor(`${shop.url}/paid`);
+    const [offered] = (await fetchOffer(`${shop.url}/paid`, 2)).accepts;
+    const { body } = await supertest(hosted.url)
+      .post("/settle")
+      .send({ x402Version: 2, paymentPayload: payload, paymentRequirements: offered?.requirements })
+      .expect(200);
+    const members = ["amount", "network", "payer", "success", "transaction"];
+    expect(Object.keys(body).sort()).toEqual(members);
+  });
 
   it("takes at one gate what another gate of the ledger has challenged", async () => {
     const shop = await open(express);

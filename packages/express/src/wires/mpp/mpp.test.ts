@@ -1,17 +1,23 @@
 import {
   type Credential,
+  decodeChargeRequest,
   decodePaymentReceipt,
+  encodeChargeRequest,
   encodeCredential,
   encodeOpaque,
   headerName,
+  plasma,
   plasmaUsdt0,
   readAuthorizationPayload,
 } from "@coinslot/protocol";
+import type { Request } from "express";
+import { Challenge as MppxChallenge } from "mppx";
 import { evm, Mppx } from "mppx/client";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer, fetchOffer, toHeaders } from "../../testing/buyer.ts";
 import { challengesOf, createMppBuyer, fetchChallenges } from "../../testing/mpp-buyer.ts";
+import { createPaperFacilitator } from "../../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../../testing/shop.ts";
 
 const opened: Shop[] = [];
@@ -36,6 +42,7 @@ async function open(change: Change = {}): Promise<Shop & { runs: () => number }>
       app.use((request, response) => {
         runs += 1;
         if (request.query.fail !== undefined) response.status(500);
+        if (request.query.throw !== undefined) throw new Error("A fault of the handler");
         response.setHeader(headerName.paymentReceipt, "forged");
         response.json({ authorization: request.headers.authorization ?? null });
       });
@@ -101,6 +108,60 @@ describe("a challenge", () => {
     },
   );
 
+  it.each([
+    'a "quoted" \\ word',
+    'x", realm="y',
+    "a\r\nSet-Cookie: a=b",
+    "Tschüß 🎟",
+    "x".repeat(500),
+  ])("is legal beside the description %j", async (description) => {
+    const shop = await open({ routes: { "GET /paid": { accepts: option(), description } } });
+    const answer = await supertest(shop.url).get("/paid").expect(402);
+    expect(answer.get("Set-Cookie")).toBeUndefined();
+    const [challenge] = challengesOf(answer.get(headerName.authenticate));
+    expect(challenge?.realm).toBe("127.0.0.1");
+    expect([undefined, description]).toContain(challenge?.description);
+  });
+
+  it("has an id that the reference's server would have made", async () => {
+    for (const header of [undefined, "Payment-Authorization"] as const) {
+      const shop = await open({ options: { mpp: { mode: true, secrets: [secret], header } } });
+      const answer = await fetch(`${shop.url}/paid`);
+      const line = answer.headers.get(headerName.authenticate) ?? "";
+      const theirs = MppxChallenge.deserialize(line);
+      expect(MppxChallenge.verify(theirs, { secretKey: secret })).toBe(true);
+    }
+  });
+
+  it("is made with a warning where neither a ledger nor a setting has its secret", async () => {
+    const usdc = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+    const price = {
+      amount: "1000",
+      asset: usdc,
+      extra: { name: "USD Coin", version: "2" },
+    } as const;
+    const network = "eip155:8453";
+    const known = { "GET /paid": { accepts: option({ network, price }) } };
+    const later = { "GET /paid": { accepts: option({ network, price: () => price }) } };
+    const unknown = { "GET /paid": { accepts: option() } };
+    for (const [routes, mpp, warnings] of [
+      [known, "auto", 1],
+      [later, "auto", 1],
+      [unknown, "auto", 0],
+      [unknown, true, 1],
+      [known, false, 0],
+      [known, { secrets: [secret] }, 0],
+    ] as const) {
+      const errors: unknown[] = [];
+      const facilitator = createPaperFacilitator({ networks: [network, plasma] });
+      const onError = (error: unknown) => void errors.push(error);
+      await open({ routes, facilitator, options: { mpp, onError } });
+      expect(errors.map(String).filter((text) => text.includes("mpp.secrets"))).toHaveLength(
+        warnings,
+      );
+    }
+  });
+
   it("is for known tokens alone by default, and for none where it is off", async () => {
     for (const options of [{}, { mpp: false }]) {
       const shop = await open({ options });
@@ -148,6 +209,23 @@ describe("a credential", () => {
     [
       "a later end",
       ({ challenge }) => (challenge.expires = "2099-01-01T00:00:00Z"),
+      "invalid-challenge",
+    ],
+    ["a padded request", ({ challenge }) => (challenge.request += "="), "invalid-challenge"],
+    [
+      "a lower amount in its request",
+      ({ challenge }) => {
+        const charge = decodeChargeRequest(challenge.request);
+        challenge.request = encodeChargeRequest({ ...charge, amount: "1" });
+      },
+      "invalid-challenge",
+    ],
+    [
+      "another recipient in its request",
+      ({ challenge }) => {
+        const charge = decodeChargeRequest(challenge.request);
+        challenge.request = encodeChargeRequest({ ...charge, recipient: plasmaUsdt0.address });
+      },
       "invalid-challenge",
     ],
     ["no opaque", ({ challenge }) => delete challenge.opaque, "invalid-challenge"],
@@ -208,6 +286,10 @@ describe("a credential", () => {
     ["nothing", "Payment"],
     ["null", `Payment ${Buffer.from("null").toString("base64url")}`],
     ["1 MB", `Payment ${"A".repeat(15_000)}`],
+    ["a list", `Payment ${Buffer.from("[]").toString("base64url")}`],
+    ["deep lists", `Payment ${Buffer.from("[".repeat(10_000)).toString("base64url")}`],
+    ["a prototype", `Payment ${Buffer.from('{"__proto__":{"a":1}}').toString("base64url")}`],
+    ["half a character", `Payment ${Buffer.from('{"challenge":"\\ud800"}').toString("base64url")}`],
   ])("of %s is malformed, with a fresh challenge", async (_what, header) => {
     const shop = await open();
     const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
@@ -302,15 +384,19 @@ describe("a credential", () => {
     await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
   });
 
-  it("is not charged, and has no receipt, where its handler fails", async () => {
-    const shop = await open();
-    const header = await buyer.payFor(`${shop.url}/paid?fail`);
-    const answer = await supertest(shop.url).get("/paid?fail").set("Authorization", header);
-    expect(answer.status).toBe(500);
-    expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
-    expect(answer.get(headerName.authenticate)).toBeUndefined();
-    expect(shop.facilitator.settled).toEqual([]);
-  });
+  it.each(["fail", "throw"])(
+    "is not charged, and has no receipt, where its handler fails: %s",
+    async (fault) => {
+      const shop = await open();
+      const path = `/paid?${fault}`;
+      const header = await buyer.payFor(`${shop.url}${path}`);
+      const answer = await supertest(shop.url).get(path).set("Authorization", header);
+      expect(answer.status).toBe(500);
+      expect(answer.get(headerName.paymentReceipt)).toBeUndefined();
+      expect(answer.get(headerName.authenticate)).toBeUndefined();
+      expect(shop.facilitator.settled).toEqual([]);
+    },
+  );
 
   it("has no receipt where an upfront handler fails after the payment", async () => {
     const shop = await open();
@@ -321,13 +407,21 @@ describe("a credential", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("keeps the price that it was challenged with", async () => {
-    let amount = "1000";
-    const price = () => ({ ...priceOf(), amount });
+  it("buys nothing dearer than its challenge, whatever the price depends on", async () => {
+    const price = (request: Request) => ({
+      ...priceOf(),
+      amount: request.get("x-model") === "large" ? "1000000" : "1000",
+    });
     const shop = await open({ routes: { "GET /paid": { accepts: option({ price }) } } });
     const header = await buyer.payFor(`${shop.url}/paid`);
-    amount = "2000";
+    const answer = await supertest(shop.url)
+      .get("/paid")
+      .set({ Authorization: header, "x-model": "large" })
+      .expect(402);
+    expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
+    expect(shop.facilitator.settled).toEqual([]);
     await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
+    expect(shop.runs()).toBe(1);
   });
 
   it("of a retired secret is taken, and of a removed one refused with a challenge that works", async () => {
@@ -341,6 +435,133 @@ describe("a credential", () => {
     await supertest(removed.url).get("/paid").set("Authorization", header).expect(402);
     const fresh = await buyer.payFor(`${removed.url}/paid`);
     await supertest(removed.url).get("/paid").set("Authorization", fresh).expect(200);
+  });
+
+  it("of a seller with the same secret and another recipient is refused", async () => {
+    const other = await open({
+      routes: { "GET /paid": { accepts: option({ payTo: plasmaUsdt0.address }) } },
+    });
+    const header = await buyer.payFor(`${other.url}/paid`);
+    const shop = await open();
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
+    expect(shop.facilitator.settled).toEqual([]);
+  });
+
+  it("of another process without a shared secret is refused, and charges nothing", async () => {
+    const [one, two] = [
+      await open({ options: { mpp: true } }),
+      await open({ options: { mpp: true } }),
+    ];
+    const header = await buyer.payFor(`${one.url}/paid`);
+    const answer = await supertest(two.url).get("/paid").set("Authorization", header).expect(402);
+    expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
+    await supertest(one.url).get("/paid").set("Authorization", header).expect(200);
+    expect([one, two].map(({ facilitator }) => facilitator.settled.length)).toEqual([1, 0]);
+  });
+
+  it("with its nonce in capitals is the same payment", async () => {
+    const shop = await open();
+    const [challenge] = await fetchChallenges(`${shop.url}/paid`);
+    if (challenge === undefined) throw new Error("No challenge");
+    const credential = await buyer.answer(challenge);
+    const { payload } = credential;
+    const nonce = `0x${String(payload.nonce).slice(2).toUpperCase()}`;
+    const capitals = encodeCredential({ ...credential, payload: { ...payload, nonce } });
+    await supertest(shop.url).get("/paid").set("Authorization", capitals).expect(200);
+    const header = encodeCredential(credential);
+    await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("that comes when too little of its time is left is expired, with a fresh challenge", async () => {
+    const mpp = { mode: true, secrets: [secret] } as const;
+    const header = await buyer.payFor(`${(await open()).url}/paid`);
+    for (const seconds of [270, 400]) {
+      const now = () => Date.now() + seconds * 1000;
+      const shop = await open({ options: { mpp, now } });
+      const answer = await supertest(shop.url)
+        .get("/paid")
+        .set("Authorization", header)
+        .expect(402);
+      expect(answer.body).toMatchObject({ type: problem("payment-expired") });
+      expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
+      expect(shop.runs()).toBe(0);
+    }
+  });
+
+  it.each([
+    "invalid_exact_evm_transaction_failed",
+    "transaction_failed",
+    "confirmation_timed_out",
+    "duplicate_settlement",
+    "words of another facilitator",
+  ])("that a facilitator may have sent is not asked for again: %s", async (errorReason) => {
+    const shop = await open();
+    shop.facilitator.onSettle = async () => ({
+      success: false,
+      errorReason,
+      transaction: "",
+      network: "eip155:9745",
+    });
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header);
+    expect([409, 503]).toContain(answer.status);
+    expect(answer.get(headerName.authenticate)).toBeUndefined();
+    expect(answer.get(headerName.paymentRequired)).toBeUndefined();
+  });
+
+  it("that the settlement refuses before it sends anything is refused, with a fresh challenge", async () => {
+    const shop = await open();
+    shop.facilitator.onSettle = async () => ({
+      success: false,
+      errorReason: "invalid_exact_evm_insufficient_balance",
+      transaction: "",
+      network: "eip155:9745",
+    });
+    const header = await buyer.payFor(`${shop.url}/paid`);
+    const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
+    expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
+  });
+
+  it("is not asked for again where its answer went out, and is kept no longer", async () => {
+    const shop = await open({
+      options: { mpp: { mode: true, secrets: [secret] }, maxKeptAnswerBytes: 0 },
+    });
+    const Authorization = await buyer.payFor(`${shop.url}/paid`);
+    const headers = { Authorization, [headerName.idempotencyKey]: "a-key-of-the-buyer" };
+    await supertest(shop.url).get("/paid").set(headers).expect(200);
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(409);
+    expect(answer.body).toMatchObject({ error: "answer_not_kept", charged: true });
+    expect(answer.get(headerName.authenticate)).toBeUndefined();
+  });
+
+  it("has the same receipt with each delivery, also by a facilitator that tells no time", async () => {
+    let clock = Date.now();
+    const shop = await open({
+      options: { mpp: { mode: true, secrets: [secret] }, now: () => clock },
+    });
+    const Authorization = await buyer.payFor(`${shop.url}/paid`);
+    const headers = { Authorization, [headerName.idempotencyKey]: "a-key-of-the-buyer" };
+    const first = await supertest(shop.url).get("/paid").set(headers).expect(200);
+    clock += 5000;
+    const again = await supertest(shop.url).get("/paid").set(headers).expect(200);
+    expect(again.get(headerName.paymentReceipt)).toBe(first.get(headerName.paymentReceipt));
+    expect(shop.runs()).toBe(1);
+  });
+
+  it("is the application's own on a route that MPP does not sell", async () => {
+    for (const mpp of [false, "auto"] as const) {
+      const shop = await open({ options: { mpp } });
+      const own = { Authorization: "Payment of-the-application" };
+      const unpaid = await supertest(shop.url).get("/paid").set(own).expect(402);
+      expect(unpaid.body).toMatchObject({ error: "Payment required" });
+      const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
+      await supertest(shop.url)
+        .get("/paid")
+        .set({ ...own, ...headers })
+        .expect(200, { authorization: own.Authorization });
+    }
   });
 
   it("leaves no trace of credential, secret or signature in what is reported", async () => {
@@ -367,6 +588,23 @@ describe("the reference's client", () => {
     expect(answer.status).toBe(200);
     expect(signed).toHaveLength(1);
     expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("buys twenty times at once with one wallet, and signs once for each", async () => {
+    const shop = await open();
+    const { account } = createBuyer();
+    const client = Mppx.create({
+      polyfill: false,
+      methods: [evm.charge({ account, authorization: plasmaUsdt0 })],
+    });
+    const signed: string[] = [];
+    client.onCredentialCreated(({ credential }) => void signed.push(credential));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => client.fetch(`${shop.url}/paid`)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(signed).toHaveLength(20);
+    expect(shop.facilitator.settled).toHaveLength(20);
   });
 
   it("signs once where the outcome is not known", async () => {

@@ -5,6 +5,7 @@ import {
   evmCharge,
   freezeMessage,
   headerName,
+  invalidReasons,
   isPaymentScheme,
   isSameAddress,
   type PaymentPayloadV2,
@@ -17,6 +18,7 @@ import type { Offer } from "../../offer/offer.ts";
 import { type Purchase, readPurchase } from "../../offer/purchase.ts";
 import { hostnameOf } from "../../offer/resource.ts";
 import {
+  answerNotKept,
   facilitatorFault,
   inUse,
   paymentUsedUp,
@@ -74,9 +76,9 @@ export function createMpp(options: {
 
   return {
     name: "mpp",
-    provesTerms: true,
     writeOffer,
     countPayments: countCredentials,
+    sells: (offer) => offer.some(hasChallenge),
     read: (request) => readCredential(request, { secrets, realm: realmOf(request) }),
     withhold(request) {
       for (const name of credentialHeaders) {
@@ -142,6 +144,20 @@ function asVersion2(
   return freezeMessage({ x402Version: 2 as const, payload, accepted });
 }
 
+function isPending(errorReason: string | undefined): boolean {
+  return errorReason === "settlement_pending" || errorReason === "unexpected_settle_error";
+}
+
+/**
+ * Returns whether a settlement was refused before anything was sent. Other facilitators have words
+ * of their own for a transaction without an outcome, and may leave its hash out.
+ */
+function isOfVerification(errorReason: string | undefined): boolean {
+  return (
+    errorReason === "insufficient_funds" || invalidReasons.some((name) => name === errorReason)
+  );
+}
+
 /**
  * Where money has moved, or may still move, the answer is none that makes a buyer sign again: some
  * sign at every 402.
@@ -157,9 +173,11 @@ function refuse(failure: PaymentFailure): Refusal | undefined {
     case "unsettled": {
       const { errorReason, transaction } = failure.settlement;
       if (errorReason === "duplicate_settlement") return inUse;
-      if (errorReason === "settlement_pending") return settlementPending(transaction);
-      if (errorReason === "unexpected_settle_error") return settlementPending(transaction);
-      return transaction === "" ? undefined : settlementFailed(transaction);
+      if (isPending(errorReason)) return settlementPending(transaction);
+      if (transaction !== "") return settlementFailed(transaction);
+      return isOfVerification(errorReason) ? undefined : settlementPending(transaction);
     }
+    case "delivered":
+      return answerNotKept(failure.settlement.transaction);
   }
 }
