@@ -1,5 +1,5 @@
 import { rename } from "node:fs/promises";
-import { backUpDatabase } from "@coinslot/devnet";
+import { backUpDatabase, withDatabase } from "@coinslot/devnet";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { changeStops } from "./stops/change-stops.ts";
 import type { StopTarget } from "./stops/stop.ts";
@@ -25,8 +25,21 @@ async function begin(engine: (typeof engines)[number]): Promise<SettlingDevnet> 
   return here;
 }
 
+/** Waits for heartbeats that the backup lacks: by them the process notices the restore. */
+async function waitForHeartbeats(url: string): Promise<void> {
+  const written = () =>
+    withDatabase(url, ({ read }) => read("select heartbeat_at from processes order by id"));
+  // The process has what the first of them has returned when it writes the second.
+  for (let count = 0; count < 2; count += 1) {
+    const last = await written();
+    await vi.waitFor(async () => expect(await written()).not.toEqual(last), patience);
+  }
+}
+
 describe.each(engines)("a ledger that is restored beneath a facilitator, on %s", (engine) => {
-  it("moves no money twice, and the facilitator goes on with it", { timeout: 60_000 }, async () => {
+  it("moves no money twice, and the facilitator goes on with it", {
+    timeout: 120_000,
+  }, async () => {
     const { start, pay, ledger, balanceOf, devnet } = await begin(engine);
     const facilitator = await start(soon);
     const [before, lost, open, sent, after] = await Promise.all([
@@ -51,6 +64,7 @@ describe.each(engines)("a ledger that is restored beneath a facilitator, on %s",
       const { payments } = await facilitator.payments.list({ state: "submitted" });
       expect(payments).toHaveLength(1);
     }, patience);
+    await waitForHeartbeats(ledger.url);
     await backup.restore();
     await vi.waitFor(() => expect(facilitator.obstacles()).not.toEqual([]), patience);
     // Its wait ends with the former engine, which knows no outcome of it.
