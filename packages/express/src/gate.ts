@@ -13,6 +13,7 @@ import {
 import { createReadiness, unservedNetworks } from "./facilitator/readiness.ts";
 import { isRecord } from "./is-record.ts";
 import { processLoad } from "./load/load.ts";
+import type { ServedVersions } from "./offer/served-versions.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
 import { createBodyPool } from "./replay/body-pool.ts";
@@ -24,7 +25,7 @@ import { createVerificationBudget } from "./reservations/verification-budget.ts"
 import { withReservations } from "./reservations/with-reservations.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Visit } from "./sale.ts";
-import { readSettings } from "./settings.ts";
+import { readSettings, type Settings } from "./settings.ts";
 
 /** The gate in front of paid routes: settings, a facilitator, and its readiness. */
 export interface Gate {
@@ -35,6 +36,9 @@ export interface Gate {
     response: Response;
     next: NextFunction;
   }): Visit | undefined;
+  settings: Settings;
+  /** Versions that the facilitator serves; `undefined` while payments cannot be taken. */
+  servedVersions(): ServedVersions | undefined;
   /** Receives faults that no caller sees. */
   onError: (error: unknown) => void;
   /** Resolves when payments can be taken. */
@@ -118,6 +122,8 @@ export function createGate(config: {
       };
       return { request, response, next, ...ours };
     },
+    settings,
+    servedVersions: () => readiness.prepared()?.versionsOf,
     onError,
     ready: readiness.ready,
     close: source.close,

@@ -1,3 +1,7 @@
+export type { DiscoveredGates } from "./discovery/discovery.ts";
+export type { DiscoveryOptions, MountedGate } from "./discovery/discovery-options.ts";
+export type { ListedMethod } from "./discovery/listed-method.ts";
+export type { PriceBound, RouteDiscovery } from "./discovery/route-discovery.ts";
 export type { EventOptions, EventOutcome } from "./events/event-options.ts";
 export type { EventContent, EventSubject, LifecycleEvent } from "./events/lifecycle-event.ts";
 export type { SettlementNews } from "./events/payment-events.ts";

@@ -1,6 +1,8 @@
 import { ConfigurationError, type Facilitator, type InvalidReason } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
 import { answerInvalid, answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
+import { createDiscovery } from "./discovery/discovery.ts";
+import { registerGate } from "./discovery/listed-gate.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { createPlace, endLoad, takePlace } from "./load/load.ts";
@@ -46,6 +48,9 @@ export interface PaymentMiddleware {
  * `paymentMiddleware.route(payment, facilitator?, options?)` sells every request that reaches it.
  * It stands beside a handler, where no path has to be matched.
  *
+ * `paymentMiddleware.discovery(gates, options?)` serves `/openapi.json` and `/llms.txt`, written
+ * from the routes of gates.
+ *
  * @example
  * ```ts
  * const gate = paymentMiddleware(
@@ -58,6 +63,11 @@ export interface PaymentMiddleware {
  * );
  * app.use(gate);
  * await gate.ready(); // throws all obstacles at once
+ * ```
+ *
+ * @example
+ * ```ts
+ * app.use(paymentMiddleware.discovery(gate, { title: "Weather" })); // before app.use(gate)
  * ```
  *
  * @param facilitator verifies and settles; made from the environment when left out
@@ -84,6 +94,7 @@ export function paymentMiddleware(
     else if (matched === "closed") answerRefusal(response, refusals.closedRoute);
     else enter(gate, { route: matched, request, response, next });
   };
+  registerGate(middleware, { ...gate, routes: read, router: checkedBy, isTable: true });
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });
 }
 
@@ -98,8 +109,11 @@ paymentMiddleware.route = (
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     for (const route of routes) enter(gate, { route, request, response, next });
   };
+  registerGate(middleware, { ...gate, routes, router: installedRouter(), isTable: false });
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });
 };
+
+paymentMiddleware.discovery = createDiscovery;
 
 /** The route sold to each request whose handler runs. */
 const sales = new WeakMap<Request, { route: Route; path: string }>();

@@ -5,7 +5,7 @@ import {
   type Supported,
 } from "@coinslot/protocol";
 import { type MakeOffer, prepareOffer } from "../offer/offer.ts";
-import { servedVersions } from "../offer/served-versions.ts";
+import { type ServedVersions, servedVersions } from "../offer/served-versions.ts";
 import type { Route } from "../routes/read-routes.ts";
 import type { Settings } from "../settings.ts";
 import {
@@ -18,6 +18,7 @@ import type { Wire } from "../wires/wire.ts";
 /** A facilitator that passed its checks, and what routes are sold with. */
 export interface Prepared {
   facilitator: ReservingFacilitator;
+  versionsOf: ServedVersions;
   offers: ReadonlyMap<Route, MakeOffer>;
   wires: readonly Wire[];
   writeOffer: WritePaymentRequired;
@@ -78,7 +79,7 @@ export function createReadiness(options: {
     );
     const wires = await createWires({ settings, facilitator, routes });
     const writeOffer = createPaymentRequiredAnswers(wires);
-    return { facilitator, offers: new Map(offers), wires, writeOffer };
+    return { facilitator, versionsOf, offers: new Map(offers), wires, writeOffer };
   }
 
   return {

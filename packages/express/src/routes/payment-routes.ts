@@ -1,5 +1,6 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { Request } from "express";
+import type { RouteDiscovery } from "../discovery/route-discovery.ts";
 import type { MaybePromise } from "../maybe-promise.ts";
 import type { MppMode } from "../mpp-options.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
@@ -74,6 +75,11 @@ interface RoutePaymentBase {
    * know; `true`: for all; `false`: for none. Default: as the middleware.
    */
   mpp?: MppMode | undefined;
+  /**
+   * Facts for `paymentMiddleware.discovery`, such as the form of a request; `false`: the route is
+   * not listed.
+   */
+  discovery?: RouteDiscovery | boolean | undefined;
 }
 
 /** The money moves when the handler has done its work, and only if it has. */

@@ -1,4 +1,5 @@
 import { minimumSettlementSeconds, type PaymentFlow } from "@coinslot/protocol";
+import { type DiscoveryTerms, readRouteDiscovery } from "../discovery/route-discovery.ts";
 import { isRecord } from "../is-record.ts";
 import { isMppMode, type MppMode } from "../mpp-options.ts";
 import { problemOfOfferSize } from "../offer/offer-size.ts";
@@ -21,6 +22,8 @@ export interface RouteTerms {
   varyHeaders: readonly string[];
   /** `undefined`: as the middleware. */
   mpp: MppMode | undefined;
+  /** `false`: not listed. */
+  discovery: DiscoveryTerms | false;
 }
 
 const defaultMaxTimeoutSeconds = 300;
@@ -40,6 +43,7 @@ const members = new Set([
   "onDisconnect",
   "varyHeaders",
   "mpp",
+  "discovery",
 ]);
 
 /**
@@ -108,6 +112,7 @@ export function readRoutePayment(
     fault('mpp must be "auto", true or false');
     return undefined;
   }
+  const discovery = readRouteDiscovery(config.discovery, fault);
   if (!isSound) return undefined;
   return {
     accepts,
@@ -121,6 +126,7 @@ export function readRoutePayment(
     onDisconnect,
     varyHeaders,
     mpp,
+    discovery,
   };
 }
 

@@ -7,9 +7,10 @@ import type {
   WireName,
 } from "@coinslot/protocol";
 import type { Request, Response } from "express";
-import type { Offer } from "../offer/offer.ts";
+import type { Offer, OfferedWay } from "../offer/offer.ts";
 import type { Purchase } from "../offer/purchase.ts";
 import type { Refusal } from "../refusals.ts";
+import type { PaymentTerms } from "../routes/read-payment-option.ts";
 
 /**
  * A way that a request speaks of payment. The rest of this package knows this interface and
@@ -88,6 +89,18 @@ export interface StatedTerms {
   payTo: Address;
   /** The amount, and the token where the wire names it. */
   price: Pick<PaymentRequirements, "amount"> & Partial<PaymentRequirements>;
+}
+
+/** One way to pay as discovery states it. Its price may be a function. */
+export type AdvertisedWay = Pick<PaymentTerms, "network" | "price"> &
+  Pick<OfferedWay, "versions" | "mpp">;
+
+/** The wires' part of `x-payment-info`, in both dialects. */
+export interface Advertisement {
+  /** Entries of `protocols`, as `@agentcash/discovery` reads them. */
+  protocols: readonly object[];
+  /** Entries of `offers`, as the draft has them. */
+  offers: readonly object[];
 }
 
 /** A failure whose status depends on the wire. */

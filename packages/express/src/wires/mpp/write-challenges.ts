@@ -18,7 +18,7 @@ import { challengedUrlOf } from "./challenged-url.ts";
 import { hasChallenge } from "./has-challenge.ts";
 
 /** Most challenges of an answer: clients of Node take 16 KB of headers in all. */
-const maxChallenges = 8;
+export const maxChallenges = 8;
 /** Longest description that is sent. Each challenge repeats it. */
 const maxDescription = 128;
 

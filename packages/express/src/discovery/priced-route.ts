@@ -1,0 +1,40 @@
+import { advertise } from "../wires/registry.ts";
+import type { ListedRoute } from "./list-routes.ts";
+import { type PriceInfo, priceInfoOf } from "./price-info.ts";
+
+/** `x-payment-info` of an operation, in both dialects. */
+export interface PaymentInfo {
+  /** Read by `@agentcash/discovery`. */
+  price: PriceInfo;
+  /** Read by `@agentcash/discovery`. */
+  protocols: readonly object[];
+  /** draft-payment-discovery-00. */
+  offers?: readonly object[];
+}
+
+/** A route with its payment, ready to be written. */
+export interface PricedRoute extends ListedRoute {
+  payment: PaymentInfo;
+}
+
+/** Adds to each route its payment; `undefined` while a gate cannot take one. */
+export function priceRoutes(routes: readonly ListedRoute[]): PricedRoute[] | undefined {
+  const priced: PricedRoute[] = [];
+  for (const listed of routes) {
+    const { gate, route, discovery } = listed;
+    const versionsOf = gate.servedVersions();
+    if (versionsOf === undefined) return undefined;
+    const { mpp = gate.settings.mpp.mode } = route;
+    const ways = route.accepts.map((terms) => ({
+      ...terms,
+      versions: versionsOf(terms.network),
+      mpp,
+    }));
+    const { protocols, offers } = advertise(ways);
+    const price = priceInfoOf(route.accepts, discovery.bounds);
+    // The draft wants at least one offer, or no list.
+    const payment = { price, protocols, ...(offers.length === 0 ? {} : { offers }) };
+    priced.push({ ...listed, payment });
+  }
+  return priced;
+}
