@@ -12,16 +12,19 @@ const batchBytes = 65_536;
 export function createApp(options: {
   routes: PaymentRoutes;
   gate: PaymentMiddleware;
+  /** `/openapi.json` and `/llms.txt`. */
+  discovery: RequestHandler;
   upstream: Upstream;
   probes: Router;
   trustProxy: number;
   logger: Logger;
 }): Express {
-  const { routes, gate, upstream, probes, trustProxy, logger } = options;
+  const { routes, gate, discovery, upstream, probes, trustProxy, logger } = options;
   const app = express();
   app.disable("x-powered-by");
   app.set("trust proxy", trustProxy);
   app.use(probes);
+  app.use(discovery);
   app.use(freeRoutes(upstream));
   app.use("/api", sellJson);
   // A batch is priced by its items, so it is read before its price.

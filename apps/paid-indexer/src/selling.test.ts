@@ -46,6 +46,30 @@ async function buy(...request: Parameters<typeof fetch>) {
   };
 }
 
+describe("the discovery of the paid indexer", () => {
+  it("lists what is sold, for the price that is asked, and is free", async () => {
+    const { body } = await supertest(shop.url).get("/openapi.json").expect(200);
+    const found = Object.entries<Record<string, Operation>>(body.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([verb, each]) => [verb, path, each["x-payment-info"].price]),
+    );
+    const owner = "/api/v1/{blockchain}/{token}/{address}";
+    const single = { mode: "fixed", currency: "USD", amount: "0.001" };
+    const batched = { mode: "dynamic", currency: "USD", min: "0.001", max: "0.01" };
+    expect(found).toEqual([
+      ["get", `${owner}/token-transfers`, single],
+      ["get", `${owner}/token-balances`, single],
+      ["post", "/api/v1/batch/token-transfers", batched],
+      ["post", "/api/v1/batch/token-balances", batched],
+    ]);
+    const { text } = await supertest(shop.url).get("/llms.txt").expect(200);
+    expect(text).toContain("Up to ten balances, each at the price of one; $0.001 to $0.01");
+  });
+});
+
+interface Operation {
+  "x-payment-info": { price: object };
+}
+
 describe("an offer of the paid indexer", () => {
   it("names the service's public URL", async () => {
     const behind = await openShop(devnet, undefined, { publicUrl: "https://shop.example/index" });

@@ -52,7 +52,12 @@ export async function startPaidIndexer(
   });
   let isStopping = false;
   const probes = probeRoutes({ facilitator, upstream, isStopping: () => isStopping });
-  const app = createApp({ routes, gate, upstream, probes, trustProxy, logger });
+  const discovery = paymentMiddleware.discovery(gate, {
+    title: "Paid indexer",
+    description: "Token transfers and balances of addresses, sold by the request.",
+    categories: ["data", "blockchain"],
+  });
+  const app = createApp({ routes, gate, discovery, upstream, probes, trustProxy, logger });
 
   const [listening, paying, supplying] = await Promise.allSettled([
     startHttpServer(app, { host, port, variables }),
