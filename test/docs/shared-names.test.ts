@@ -5,7 +5,13 @@ import { findDocuments, readDocument } from "./code-block.ts";
 const variable = /process\.env\.([A-Z][A-Z0-9_]*)|\bexport ((?:[A-Z][A-Z0-9_]*=\S* ?)+)/g;
 
 /** Names of the reader, or of other programs. */
-const foreign = new Set(["API_KEY", "FACILITATOR_KEY", "FACILITATOR_URL", "PRIVATE_KEY"]);
+const foreign = new Set([
+  "API_KEY",
+  "FACILITATOR_KEY",
+  "FACILITATOR_URL",
+  "MPP_SECRET",
+  "PRIVATE_KEY",
+]);
 
 it("every example uses variable names of .env.example", () => {
   const explained = new Set(readExampleVariables().map(({ name }) => name));
