@@ -1,6 +1,7 @@
 import { useProgram } from "@coinslot/devnet/use-program";
 import { sql } from "kysely";
-import { describe, expect, it } from "vitest";
+import { Client } from "pg";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
 import { createPostgresUrl, createSqliteUrl, engines, openForTest } from "./testing/engines.ts";
@@ -217,16 +218,67 @@ describe.each(engines)("durability on $engine", ({ createUrl }) => {
   });
 });
 
-it("PostgreSQL syncs as the transaction asks, whatever the database's default is", async () => {
-  const url = await createPostgresUrl();
-  const show = sql<{ setting: string }>`select current_setting('synchronous_commit') as setting`;
-  const settings = async (database: Database<unknown>, durability?: "disk" | "process") =>
-    database.transaction(async (tx) => (await show.execute(tx)).rows[0]?.setting, { durability });
-  const durable = await openForTest<unknown>({ url });
-  expect(await settings(durable)).toBe("on");
-  expect(await settings(durable, "process")).toBe("off");
-  expect(await settings(durable, "disk")).toBe("on");
-  const careless = await openForTest<unknown>({ url, durable: false });
-  expect(await settings(careless)).toBe("off");
-  expect(await settings(careless, "disk")).toBe("on");
+describe("a PostgreSQL transaction that asks for its durability", () => {
+  /** Records the setting under which each row is committed: a deferred trigger runs at the commit. */
+  async function createRecorder(url: string) {
+    const database = await openForTest<unknown>({ url });
+    await sql`create table settings (at_commit text)`.execute(database.kysely);
+    await sql`create function record_setting() returns trigger language plpgsql as $$ begin
+      update settings set at_commit = current_setting('synchronous_commit'); return null;
+      end $$`.execute(database.kysely);
+    await sql`create constraint trigger records after insert on settings
+      deferrable initially deferred for each row execute function record_setting()`.execute(
+      database.kysely,
+    );
+    return database;
+  }
+
+  async function settingAtCommit(database: Database<unknown>, durability?: "disk" | "process") {
+    await sql`delete from settings`.execute(database.kysely);
+    await database.transaction(
+      (tx) => sql`insert into settings (at_commit) values ('not known')`.execute(tx),
+      { durability },
+    );
+    const found = sql<{ at_commit: string }>`select at_commit from settings`;
+    return (await found.execute(database.kysely)).rows[0]?.at_commit;
+  }
+
+  it("commits by it, whatever the database's default is, and no later one does", async () => {
+    const url = await createPostgresUrl();
+    const durable = await createRecorder(url);
+    expect(await settingAtCommit(durable)).toBe("on");
+    expect(await settingAtCommit(durable, "process")).toBe("off");
+    expect(await settingAtCommit(durable)).toBe("on");
+    const careless = await openForTest<unknown>({ url, durable: false });
+    expect(await settingAtCommit(careless)).toBe("off");
+    expect(await settingAtCommit(careless, "disk")).toBe("on");
+    expect(await settingAtCommit(careless)).toBe("off");
+  });
+
+  it("sends no statement more for it", async () => {
+    const database = await openForTest<unknown>({ url: await createPostgresUrl() });
+    const query = vi.spyOn(Client.prototype, "query");
+    onTestFinished(() => query.mockRestore());
+    await database.transaction((tx) => sql`select 1`.execute(tx), { durability: "process" });
+    expect(query.mock.calls).toHaveLength(3);
+  });
+
+  it("is rolled back where a statement failed, though its work ended well", async () => {
+    const database = await openForTest<unknown>({ url: await createPostgresUrl() });
+    await sql`create table kept (id bigint)`.execute(database.kysely);
+    const written = database.transaction(
+      async (tx) => {
+        await sql`insert into kept values (1)`.execute(tx);
+        await sql`select 1 / 0`.execute(tx).catch(() => {});
+      },
+      { durability: "process" },
+    );
+    await expect(written).rejects.toMatchObject({ kind: "statement" });
+    expect((await sql`select id from kept`.execute(database.kysely)).rows).toEqual([]);
+    // The connection is used again, and its next transaction is whole.
+    await database.transaction((tx) => sql`insert into kept values (2)`.execute(tx), {
+      durability: "process",
+    });
+    expect((await sql`select id from kept`.execute(database.kysely)).rows).toEqual([{ id: 2 }]);
+  });
 });

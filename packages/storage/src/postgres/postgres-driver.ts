@@ -2,6 +2,7 @@ import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kys
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
 import { postgresLiftTimeouts } from "../dialect.ts";
+import { isCommitSetting } from "./commit-setting.ts";
 import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
 import { postgresError } from "./postgres-error.ts";
 
@@ -15,6 +16,8 @@ interface Session extends DatabaseConnection {
   broken: boolean;
   /** Its transaction has lifted the time limits. */
   unlimited: boolean;
+  /** The statement that its transaction sends right before the commit. */
+  commitSetting?: string | undefined;
 }
 
 export interface PostgresDriverOptions {
@@ -62,6 +65,10 @@ function createSession(context: DriverContext, client: PoolClient): Session {
         return { rows: [], numAffectedRows: BigInt(await copy(context, session, compiled)) };
       }
       const { sql, parameters } = compiled;
+      if (isCommitSetting(compiled)) {
+        session.commitSetting = sql;
+        return { rows: [] };
+      }
       if (sql === postgresLiftTimeouts) session.unlimited = true;
       const { rows, rowCount } = await run(context, session, sql, parameters);
       return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
@@ -75,6 +82,7 @@ function createSession(context: DriverContext, client: PoolClient): Session {
 }
 
 async function begin(context: DriverContext, session: Session): Promise<void> {
+  session.commitSetting = undefined;
   // After a restart of the server the pool is full of undetected dead connections. They lose no
   // more than a begin here, so another one may be tried. A silent connection takes long to detect
   // as dead, and is seldom the only one.
@@ -96,7 +104,13 @@ async function begin(context: DriverContext, session: Session): Promise<void> {
 }
 
 async function commit(context: DriverContext, session: Session): Promise<void> {
-  // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
+  const { commitSetting } = session;
+  // PostgreSQL refuses the setting of a transaction in which a statement failed, and with it the
+  // commit. To a commit alone it answers ROLLBACK.
+  if (commitSetting !== undefined) {
+    await run(context, session, `${commitSetting}; commit`);
+    return;
+  }
   const { command } = await run(context, session, "commit");
   if (command === "ROLLBACK") {
     throw new DatabaseError(

@@ -1,7 +1,8 @@
-import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from "kysely";
+import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import { Client, type ClientBase, type ClientConfig, Pool, type QueryConfig, types } from "pg";
 import { postgresDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
+import { commitSetting } from "./commit-setting.ts";
 import { createPostgresDriver } from "./postgres-driver.ts";
 import { postgresError } from "./postgres-error.ts";
 import { createPostgresNotifications } from "./postgres-notifications.ts";
@@ -55,7 +56,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     },
     async setDurability(transaction, durability) {
       const setting = durability === "disk" ? "on" : "off";
-      await sql.raw(`set local synchronous_commit = ${setting}`).execute(transaction);
+      await transaction.executeQuery(commitSetting(`set local synchronous_commit = ${setting}`));
     },
     // A commit itself waits for the disk.
     sync: async () => {},
