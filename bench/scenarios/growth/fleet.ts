@@ -11,6 +11,7 @@ import {
 } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import { encodePaymentPayload } from "@coinslot/protocol";
+import { compareStatements, countedBetween } from "../../support/compare-statements.ts";
 import { type CountingProxy, startCountingProxy } from "../../support/counting-proxy.ts";
 import type { Figure } from "../../support/figure.ts";
 import { getPaid } from "../../support/get-paid.ts";
@@ -27,7 +28,8 @@ const buyersPerSeller = Number(process.env.BENCH_FLEET_BUYERS ?? 128);
 const payments = Number(process.env.BENCH_FLEET_PAYMENTS ?? 4_096);
 /** Number of statements that are printed for each fleet, the most frequent ones. */
 const printed = Number(process.env.BENCH_FLEET_STATEMENTS ?? 0);
-const warmUp = 1_024;
+/** Payments of each seller beforehand: code that has run this often is compiled. */
+const warmUpPerSeller = Number(process.env.BENCH_FLEET_WARM_UP ?? 2_048);
 /** The devnet's relayer, and the accounts behind it. */
 const firstRelayer = 1;
 
@@ -147,6 +149,7 @@ async function measureFleet(options: Fleet): Promise<Cost> {
   const sellers: SellerProcess[] = [];
   try {
     for (let index = 0; index < count; index += 1) sellers.push(await startSeller(options, proxy));
+    const warmUp = warmUpPerSeller * count;
     const signed = await signPayments(devnet, warmUp + payments);
     let turn = 0;
     const times: number[] = [];
@@ -169,7 +172,14 @@ async function measureFleet(options: Fleet): Promise<Cost> {
     const seconds = await timeConcurrently(headers, buyers, buy);
     const lockWaits = await locks.end();
     const after = await usedBy({ sellers, proxy, url: database.url });
-    printStatements(`fleet of ${count}, ${buyers} at once`, textsBefore, proxy.byText());
+    if (printed > 0) {
+      const bought = countedBetween(
+        { texts: textsBefore, payments: 0 },
+        { texts: proxy.byText(), payments },
+      );
+      console.error(`fleet of ${count}, ${buyers} at once: statements of 1,000 payments`);
+      for (const line of compareStatements([bought], printed)) console.error(line);
+    }
     const perPayment = (name: "processor" | "statements") =>
       (after[name] - before[name]) / payments;
     return {
@@ -219,20 +229,4 @@ async function usedBy(options: {
     statements: proxy.statements(),
     postgres: await postgresSeconds(url),
   };
-}
-
-/** The most frequent statements of 1,000 payments, on standard error. */
-function printStatements(
-  name: string,
-  before: ReadonlyMap<string, number>,
-  after: ReadonlyMap<string, number>,
-): void {
-  if (printed === 0) return;
-  const counts = [...after]
-    .map(([text, count]) => ({ text, count: count - (before.get(text) ?? 0) }))
-    .sort((a, b) => b.count - a.count);
-  console.error(`${name}: statements of 1,000 payments`);
-  for (const { text, count } of counts.slice(0, printed)) {
-    console.error(`${((1_000 * count) / payments).toFixed(1).padStart(9)}  ${text.slice(0, 160)}`);
-  }
 }

@@ -5,6 +5,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Devnet, startDevnet, startPostgres } from "@coinslot/devnet";
 import { eip3009Abi, encodePaymentPayload } from "@coinslot/protocol";
+import {
+  type CountedStatements,
+  compareStatements,
+  countedBetween,
+} from "../../support/compare-statements.ts";
 import { startCountingProxy } from "../../support/counting-proxy.ts";
 import type { Figure } from "../../support/figure.ts";
 import { getPaid } from "../../support/get-paid.ts";
@@ -22,6 +27,8 @@ const sampleMs = Math.min(30_000, (minutes * 60_000) / 16);
 const capacityPayments = 3_072;
 /** Purchases a second, on a machine whose capacity cannot be measured for its other work. */
 const fixedPerSecond = Number(process.env.BENCH_SOAK_PER_SECOND ?? 0);
+/** Number of statements that are printed, those whose frequency has changed most. */
+const printed = Number(process.env.BENCH_SOAK_STATEMENTS ?? 0);
 /** Time for which a buyer repeats one payment. */
 const patienceMs = 60_000;
 const logRange = 1_000n;
@@ -54,6 +61,7 @@ export async function soak(): Promise<Figure[]> {
     const endAt = performance.now() + minutes * 60_000;
     let replaceAt = performance.now() + replaceMs;
     let before = { statements: proxy.statements(), bought: 0 };
+    const counted: CountedStatements[] = [];
     while (performance.now() < endAt) {
       await sleep(sampleMs);
       const now = { statements: proxy.statements(), bought: load.bought() };
@@ -64,6 +72,7 @@ export async function soak(): Promise<Figure[]> {
         statements: (now.statements - before.statements) / (now.bought - before.bought),
       };
       samples.push(sample);
+      if (printed > 0) counted.push({ texts: proxy.byText(), payments: now.bought });
       before = now;
       console.error(describe(sample, now.bought));
       if (performance.now() < replaceAt) continue;
@@ -71,6 +80,7 @@ export async function soak(): Promise<Figure[]> {
       await fleet.retireOldest();
       await fleet.start();
     }
+    printChanged(counted);
     const purchases = await load.stop();
     const used = await usedNonces(devnet);
     await proxy.close();
@@ -119,6 +129,18 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 
 function describe({ memory, descriptors, statements }: Sample, bought: number): string {
   return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each`;
+}
+
+/** Statements of 1,000 payments in the second quarter of a run and in its last, on standard error. */
+function printChanged(counted: readonly CountedStatements[]): void {
+  const quarter = Math.floor(counted.length / 4);
+  const [first, second, third, last] = [quarter - 1, 2 * quarter - 1, -quarter - 1, -1].map(
+    (index) => counted.at(index),
+  );
+  if (!first || !second || !third || !last) return;
+  console.error("statements of 1,000 payments in the second quarter, and in the last");
+  const times = [countedBetween(first, second), countedBetween(third, last)];
+  for (const line of compareStatements(times, printed)) console.error(line);
 }
 
 /** The last quarter of a run beside its second: the first one warms up. */
