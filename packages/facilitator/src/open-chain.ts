@@ -12,6 +12,7 @@ import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createTrialFloor, type TrialFloor } from "./settle/trial-floor.ts";
 import { createSimulator, type Simulator } from "./simulation/simulator.ts";
 import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
+import { trialSpacing } from "./simulation/trial-spacing.ts";
 
 /** One configured network with its connections. */
 export interface Chain {
@@ -22,6 +23,8 @@ export interface Chain {
   simulator: Simulator;
   /** Sender of its trials. The engine keeps the relayer's balance in it. */
   sender: TrialSender;
+  /** Number of living processes that share its ledger. The engine keeps it. */
+  fleet: { size: () => number };
   trialFloor: TrialFloor;
 }
 
@@ -62,6 +65,7 @@ export function openChain(
     gasPrice: undefined,
     balance: undefined,
   };
+  const fleet = { size: () => 1 };
   const simulator = createSimulator({
     rpc: pool,
     callGas,
@@ -69,7 +73,8 @@ export function openChain(
     clock,
     now,
     onBlock: blocks.saw,
+    spacingMs: () => trialSpacing({ processes: fleet.size(), blockTimeMs: blocks.blockTimeMs() }),
   });
   const trialFloor = createTrialFloor(async () => (await watcher.read(0)).number);
-  return { configuration, pool, watcher, blocks, simulator, sender, trialFloor };
+  return { configuration, pool, watcher, blocks, simulator, sender, fleet, trialFloor };
 }

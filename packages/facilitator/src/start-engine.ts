@@ -146,6 +146,7 @@ async function startParts(
   });
   begun(() => leaveLedger(ledger));
   await sendHeartbeat(ledger);
+  for (const { fleet } of chains) fleet.size = () => ledger.heartbeat.living.length;
   // Reservations of an earlier engine of this process are looked up before they count as held.
   ledger.heartbeat.lapsedAt = now();
   const clockFault = await findClockFault(ledger);
@@ -183,8 +184,7 @@ async function startParts(
   };
   const started = await Promise.allSettled(
     chains.map(async (chain) => {
-      const { network, minimumBalance, warningBalance } = chain.configuration;
-      const { relayers, retiring } = chain.configuration;
+      const { network, relayers, retiring, minimumBalance, warningBalance } = chain.configuration;
       const report = reports.get(network);
       if (report === undefined) throw new TypeError(`${network} was not checked`);
       const settlement = await startNetworkSettlement({

@@ -1,6 +1,6 @@
 import { httpPost } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Claim } from "../schemes/scheme.ts";
 import { createInterferingPool } from "../testing/interfering-pool.ts";
 import {
@@ -407,3 +407,62 @@ async function accountWithoutToken(address: Address): Promise<Address> {
   await chain.devnet.client.setCode({ address, bytecode: "0x620493e05ff3" });
   return address;
 }
+
+/** A clock that stands still, and the timers that were set by it. */
+function createHeldClock() {
+  const timers: { run: () => void; delayMs: number }[] = [];
+  let time = 1_000;
+  return {
+    timers,
+    pass(ms: number) {
+      time += ms;
+    },
+    now: () => time,
+    setTimer(run: () => void, delayMs: number) {
+      const timer = { run, delayMs };
+      timers.push(timer);
+      return () => {
+        timers.splice(timers.indexOf(timer), 1);
+      };
+    },
+  };
+}
+
+describe("trials of a process that shares its ledger", () => {
+  function createSpacedSimulator() {
+    const { pool, calls, release } = createHeldPool();
+    onTestFinished(() => pool.close());
+    release();
+    const clock = createHeldClock();
+    const simulator = createSimulator({ rpc: pool, now: Date.now, clock, spacingMs: () => 80 });
+    return { simulator, clock, calls };
+  }
+
+  test("leave at once after a while without one, and then gather", async () => {
+    const { simulator, clock, calls } = createSpacedSimulator();
+    await simulator.simulate(await transfer());
+    expect(clock.timers).toEqual([]);
+    clock.pass(10);
+    const gathered = (await many(3)).map((each) => simulator.simulate(each));
+    expect(clock.timers.map(({ delayMs }) => delayMs)).toEqual([70]);
+    clock.pass(70);
+    clock.timers[0]?.run();
+    await Promise.all(gathered);
+    expect(calls()).toBe(2);
+    expect(clock.timers).toEqual([]);
+    clock.pass(80);
+    await simulator.simulate(await transfer());
+    expect(calls()).toBe(3);
+  });
+
+  test("wait for no company where they are worth a request, or planned", async () => {
+    const { simulator, clock, calls } = createSpacedSimulator();
+    await simulator.simulate(await transfer());
+    await Promise.all((await many(8)).map((each) => simulator.simulate(each)));
+    const waiting = simulator.simulate(await transfer());
+    await simulator.simulatePlanned(await transfer());
+    await waiting;
+    expect(calls()).toBe(3);
+    expect(clock.timers).toEqual([]);
+  });
+});

@@ -16,6 +16,7 @@ import {
 import { simulateSingly } from "./single-calls.ts";
 import { createTrialQueue, type TrialCaller, type WaitingTrial } from "./trial-queue.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
+import { gatherMs } from "./trial-spacing.ts";
 
 /**
  * Several times what a stablecoin transfer needs, so that a payer with code may check a signature.
@@ -34,6 +35,11 @@ export interface SimulatorOptions {
   /** RPC requests at a time; transfers gather while that many are on their way. Default 4. */
   maxConcurrent?: number | undefined;
   clock?: Clock | undefined;
+  /**
+   * Least time between two RPC requests, asked for each verification. Many that have gathered leave
+   * before. Default 0.
+   */
+  spacingMs?: (() => number) | undefined;
   /** Unix milliseconds. */
   now: () => number;
   /** Called with the block on which transfers were tried. */
@@ -74,7 +80,7 @@ const restrictionMs = 60_000;
  */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
-  const { clock = systemClock } = options;
+  const { clock = systemClock, spacingMs = noSpacing } = options;
   const maxTransfers = findMaxTransfers(callGas);
   const queue = createTrialQueue();
   let onTheirWay = 0;
@@ -82,6 +88,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   /** Verifications that have come since the last RPC request left. */
   let gathered = 0;
   let cancelGathering: (() => void) | undefined;
+  /** Time at which the last RPC request left. */
+  let leftAt = Number.NEGATIVE_INFINITY;
   const node: AskedNode = {
     rpc,
     sender,
@@ -94,11 +102,16 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   function schedule(): void {
     if (isScheduled || queue.isEmpty() || onTheirWay >= maxConcurrent) return;
-    if (onTheirWay > 0 && gathered < worthARequest) {
-      cancelGathering ??= clock.setTimer(leave, gatherMs);
-      return;
-    }
-    leave();
+    const waitMs = gathered < worthARequest ? msToGather() : 0;
+    if (waitMs > 0) cancelGathering ??= clock.setTimer(leave, waitMs);
+    else leave();
+  }
+
+  /** Time for which verifications wait for company. */
+  function msToGather(): number {
+    const spacing = spacingMs();
+    const leftMs = spacing > 0 ? leftAt + spacing - clock.now() : 0;
+    return Math.max(onTheirWay > 0 ? gatherMs : 0, leftMs);
   }
 
   function leave(): void {
@@ -116,6 +129,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       const chunk = queue.take(transferLimit(node) || maxTransfers, dropTrial);
       if (chunk.length === 0) return;
       onTheirWay += 1;
+      leftAt = clock.now();
       void deliver(chunk).finally(() => {
         onTheirWay -= 1;
         schedule();
@@ -163,10 +177,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   };
 }
 
-/** Verifications that wait for an answer to others before they share a request of their own. */
-const gatherMs = 40;
-/** So many do not wait. */
+/** So many verifications do not wait for an answer to others. */
 const worthARequest = 8;
+const noSpacing = () => 0;
 
 const unknownCaller: TrialCaller = {};
 
