@@ -34,17 +34,27 @@ export async function rollingRestart(): Promise<Figure[]> {
     const headers = (await signPayments(devnet, payments)).map(encodePaymentPayload);
     const load = startBuyers(fleet.living, headers);
     await sleep(settledMs);
-    const calm = load.times.splice(0);
+    const calm = load.purchases.splice(0);
+    const steps: Step[] = [];
+    const begin = (name: string) => steps.push({ name, at: performance.now() });
     for (let index = 0; index < sellerCount; index += 1) {
+      begin(`seller ${index + 1} began to stop`);
       await fleet.retireOldest();
+      begin(`seller ${index + 1} had stopped`);
       await sleep(settledMs / 5);
+      begin(`seller ${sellerCount + index + 1} was started`);
       await fleet.start();
+      begin(`seller ${sellerCount + index + 1} listened`);
       await sleep(settledMs / 5);
     }
-    const restarting = load.times.splice(0);
+    const restarting = load.purchases.splice(0);
     const bought = await load.stop();
     const paid = (await takings(devnet)) - before;
-    const longest = (times: readonly number[]) => Math.max(0, ...times);
+    const calmMs = longest(calm)?.tookMs ?? 0;
+    const restartingMs = longest(restarting)?.tookMs ?? 0;
+    for (const purchase of byDuration(restarting).slice(0, 5)) {
+      console.error(describe(purchase, steps));
+    }
     return [
       {
         scenario: "rolling restart of 3 sellers: purchases that failed, or were paid and not had",
@@ -56,17 +66,16 @@ export async function rollingRestart(): Promise<Figure[]> {
         ours: {
           value: restarting.length,
           unit: "",
-          note: `p99 ${percentile(restarting, 0.99).toFixed(0)} ms`,
+          note: `p99 ${percentile(
+            restarting.map(({ tookMs }) => tookMs),
+            0.99,
+          ).toFixed(0)} ms`,
         },
       },
       {
         scenario: "rolling restart of 3 sellers: longest purchase, beside the longest before",
-        ours: {
-          value: longest(restarting),
-          unit: "ms",
-          note: `${longest(calm).toFixed(0)} ms before`,
-        },
-        goal: { of: "ours", atMost: 1_000 + longest(calm) },
+        ours: { value: restartingMs, unit: "ms", note: `${calmMs.toFixed(0)} ms before` },
+        goal: { of: "ours", atMost: 1_000 + calmMs },
       },
     ];
   } finally {
@@ -77,12 +86,42 @@ export async function rollingRestart(): Promise<Figure[]> {
   }
 }
 
+/** A step of the restart. */
+interface Step {
+  name: string;
+  at: number;
+}
+
+interface Purchase {
+  startedAt: number;
+  tookMs: number;
+  /** Time in the attempts that were refused a connection. */
+  refusedMs: number;
+  attempts: number;
+}
+
+const byDuration = (purchases: readonly Purchase[]) =>
+  [...purchases].sort((a, b) => b.tookMs - a.tookMs);
+const longest = (purchases: readonly Purchase[]) => byDuration(purchases)[0];
+
+/** A purchase's wait, and the step of the restart in which it began and that in which it ended. */
+function describe({ startedAt, tookMs, refusedMs, attempts }: Purchase, steps: readonly Step[]) {
+  const after = (time: number) => {
+    const step = steps.findLast(({ at }) => at <= time);
+    return step ? `${(time - step.at).toFixed(0)} ms after ${step.name}` : "before the restart";
+  };
+  return (
+    `${tookMs.toFixed(0)} ms, ${refusedMs.toFixed(0)} of them refused, ${attempts} attempts:` +
+    ` from ${after(startedAt)} to ${after(startedAt + tookMs)}`
+  );
+}
+
 /**
  * Buyers behind a load balancer, which takes a seller out before it stops. One that is refused a
  * connection goes to another seller, with the same payment.
  */
 function startBuyers(sellers: readonly SellerProcess[], headers: string[]) {
-  const times: number[] = [];
+  const purchases: Purchase[] = [];
   let [failed, bought, turn] = [0, 0, 0];
   let isEnding = false;
   const agent = new Agent({ keepAlive: true, timeout: 2_000 });
@@ -90,20 +129,22 @@ function startBuyers(sellers: readonly SellerProcess[], headers: string[]) {
     for (;;) {
       const header = headers.pop();
       if (header === undefined || isEnding) return;
-      const startedAt = performance.now();
+      const purchase = { startedAt: performance.now(), tookMs: 0, refusedMs: 0, attempts: 0 };
       try {
-        await tryAll(header);
+        await tryAll(header, purchase);
         bought += 1;
       } catch (error) {
         failed += 1;
         console.error(error);
       }
-      times.push(performance.now() - startedAt);
+      purchase.tookMs = performance.now() - purchase.startedAt;
+      purchases.push(purchase);
       await sleep(pauseMs);
     }
   }
-  async function tryAll(header: string): Promise<void> {
+  async function tryAll(header: string, purchase: Purchase): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
+      purchase.attempts = attempt;
       const seller = sellers[turn++ % sellers.length];
       try {
         if (seller === undefined) throw new Error("There is no seller.");
@@ -111,12 +152,13 @@ function startBuyers(sellers: readonly SellerProcess[], headers: string[]) {
       } catch (error) {
         const isRefused = error instanceof Error && "code" in error;
         if (!isRefused || attempt === sellerCount) throw error;
+        purchase.refusedMs = performance.now() - purchase.startedAt;
       }
     }
   }
   const buyers = Array.from({ length: buyerCount }, buy);
   return {
-    times,
+    purchases,
     failed: () => failed,
     async stop(): Promise<number> {
       isEnding = true;
