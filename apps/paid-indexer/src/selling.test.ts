@@ -249,7 +249,8 @@ async function sendRaw(line: string, body = ""): Promise<number> {
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
   ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  // Not ended: Node's server drops the answers of half-closed connections.
+  socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
   let answer = "";
   for await (const chunk of socket) answer += chunk;
   return Number(answer.split(" ")[1]);

@@ -1,7 +1,10 @@
 import { connect } from "node:net";
 import type { Listening } from "@coinslot/devnet";
 
-/** Sends a request target as it is; resolves to the status and the body. */
+/**
+ * Sends a request target as it is; resolves to the status and the body. It leaves its half of the
+ * connection open: Node's server drops every later answer once a client has ended its own.
+ */
 export function sendTarget(
   { port }: Listening,
   target: string,
@@ -17,6 +20,6 @@ export function sendTarget(
     socket.on("error", reject);
     const lines = Object.entries({ Host: "shop", Connection: "close", ...headers });
     const head = lines.map(([name, value]) => `${name}: ${value}`).join("\r\n");
-    socket.end(`${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n`, "latin1");
+    socket.write(`${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n`, "latin1");
   });
 }
