@@ -207,7 +207,20 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
   });
 
   it("sells files behind a static server with any escapes in key and request", async () => {
-    const names = ["a+b", "[1]", "{x}", "12:00", "c&d", "(e)", "q'r", "$5!", "ä b", "100%", "*"];
+    const names = [
+      "a+b",
+      "[1]",
+      "{x}",
+      "12:00",
+      "c&d",
+      "(e)",
+      "q'r",
+      "$5!",
+      "ä b",
+      "100%",
+      "*",
+      "a\\b",
+    ];
     const escapeAll = (name: string) =>
       Buffer.from(name, "utf8").toString("hex").replace(/../g, "%$&");
     const folder = await mkdtemp(join(tmpdir(), "static-"));

@@ -48,10 +48,18 @@ function pathOf(target: string): string {
   return path.startsWith("/") ? path : path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, "");
 }
 
-/** Decoded once, with single slashes and no dot segments; plainly, and encoded again. */
+/**
+ * Decoded once, with single slashes and no dot segments; plainly, and encoded again. A backslash is
+ * a slash to some servers, and to a file system of Unix a character of a name.
+ */
 function normalForms(path: string): string[] {
+  const decoded = decode(path);
+  const forms = normalFormsOf(decoded.replaceAll("\\", "/"));
+  return decoded.includes("\\") ? [...forms, ...normalFormsOf(decoded)] : forms;
+}
+
+function normalFormsOf(decoded: string): string[] {
   const segments: string[] = [];
-  const decoded = decode(path).replaceAll("\\", "/");
   for (const segment of decoded.split("/")) {
     if (segment === "..") segments.pop();
     else if (segment !== "" && segment !== ".") segments.push(segment);
