@@ -123,6 +123,20 @@ describe("a challenge", () => {
     expect([undefined, description]).toContain(challenge?.description);
   });
 
+  it("is left out where a client of Node could not read it, the last one first", async () => {
+    const { extra, ...price } = priceOf();
+    const accepts = Array.from({ length: 8 }, (_, index) =>
+      option({
+        price: { ...price, amount: `${index + 1}`, extra: { ...extra, note: "x".repeat(600) } },
+      }),
+    );
+    const shop = await open({ routes: { "GET /paid": { accepts } } });
+    const challenges = await fetchChallenges(`${shop.url}/paid?q=${"y".repeat(1900)}`);
+    const amounts = challenges.map(({ request }) => decodeChargeRequest(request).amount);
+    expect(["1", "2", "3", "4", "5", "6", "7"].join()).toContain(amounts.join());
+    expect(amounts[0]).toBe("1");
+  });
+
   it("has an id that the reference's server would have made", async () => {
     for (const header of [undefined, "Payment-Authorization"] as const) {
       const shop = await open({ options: { mpp: { mode: true, secrets: [secret], header } } });
@@ -496,6 +510,8 @@ describe("a credential", () => {
     "confirmation_timed_out",
     "duplicate_settlement",
     "words of another facilitator",
+    // Another sender has executed it, and no node shows the transfer yet.
+    "invalid_exact_evm_nonce_already_used",
   ])("that a facilitator may have sent is not asked for again: %s", async (errorReason) => {
     const shop = await open();
     shop.facilitator.onSettle = async () => ({

@@ -5,6 +5,7 @@ import {
   evmCharge,
   freezeMessage,
   headerName,
+  type InvalidReason,
   invalidReasons,
   isPaymentScheme,
   isSameAddress,
@@ -29,6 +30,7 @@ import {
 import { removeHeader } from "../payment-header.ts";
 import type { OfferPart, PaymentDemand, PaymentFailure, Wire } from "../wire.ts";
 import { hasChallenge } from "./has-challenge.ts";
+import { prependChallenges } from "./prepend-challenges.ts";
 import { problemOf } from "./problem-of.ts";
 import {
   type ChallengedPayment,
@@ -113,15 +115,6 @@ function removeReceipt(response: ServerResponse): void {
   response.removeHeader(headerName.paymentReceipt);
 }
 
-/** Our challenges stand before those of the application: some clients read the first alone. */
-function prependChallenges(response: ServerResponse, challenges: readonly string[]): void {
-  const others = response.getHeader(headerName.authenticate) ?? [];
-  response.setHeader(headerName.authenticate, [
-    ...challenges,
-    ...(Array.isArray(others) ? others : [String(others)]),
-  ]);
-}
-
 function match({ charge, network, payload }: ChallengedPayment, offer: Offer): Purchase[] {
   const found = offer.find(
     (way) =>
@@ -150,13 +143,17 @@ function isPending(errorReason: string | undefined): boolean {
 
 /**
  * Returns whether a settlement was refused before anything was sent. Other facilitators have words
- * of their own for a transaction without an outcome, and may leave its hash out.
+ * of their own for a transaction without an outcome, and may leave its hash out. A used nonce is
+ * none of these refusals: another sender may have executed the payment.
  */
 function isOfVerification(errorReason: string | undefined): boolean {
   return (
-    errorReason === "insufficient_funds" || invalidReasons.some((name) => name === errorReason)
+    errorReason === "insufficient_funds" ||
+    (errorReason !== nonceUsed && invalidReasons.some((name) => name === errorReason))
   );
 }
+
+const nonceUsed: InvalidReason = "invalid_exact_evm_nonce_already_used";
 
 /**
  * Where money has moved, or may still move, the answer is none that makes a buyer sign again: some
