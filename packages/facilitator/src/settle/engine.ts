@@ -17,6 +17,7 @@ import {
 } from "./fleet/share-relayers.ts";
 import { createKnownQueues, type KnownQueues } from "./plan/known-queue.ts";
 import { planTransactions } from "./plan/planner.ts";
+import { type FollowUp, scheduleFollowUp } from "./plan/schedule-follow-up.ts";
 import { createRelayer, stopRelayer } from "./relay/relayer.ts";
 import type { Relayer } from "./relay/relayer-context.ts";
 import {
@@ -63,8 +64,7 @@ export interface NetworkSettlement {
    * adopts the payments, too, that processes without one have handed over to the former holder.
    */
   readonly sweep: { isDue: boolean; isTakeover: boolean; cancel: (() => void) | undefined };
-  /** The plan at the last moment for the next block, infinitely far where none is scheduled. */
-  readonly followUp: { at: number; cancel: (() => void) | undefined };
+  readonly followUp: FollowUp;
   /** Ends the subscriptions. */
   readonly subscriptions: (() => Promise<void> | void)[];
   isStopped: boolean;
@@ -277,19 +277,6 @@ function scheduleSweep(settlement: NetworkSettlement): void {
     for (const { sweeping } of allRelayers(settlement)) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
   }, context.times.sweepMs);
-}
-
-/** Plans at this time, unless a plan is due before that. */
-function scheduleFollowUp(settlement: NetworkSettlement, at: number): void {
-  const { followUp, planning, context, isStopped } = settlement;
-  if (isStopped || followUp.at <= at) return;
-  followUp.cancel?.();
-  followUp.at = at;
-  const delayMs = Math.max(0, at - context.clock.now());
-  followUp.cancel = context.clock.setTimer(() => {
-    followUp.at = Number.POSITIVE_INFINITY;
-    planning.trigger();
-  }, delayMs);
 }
 
 function reconcileAll(settlement: NetworkSettlement): void {
