@@ -14,6 +14,20 @@ export async function readCommonTime(
   return Math.min(ledger.now(), await readDatabaseTime(ledger));
 }
 
+/**
+ * A block's time, in Unix seconds, as far as this process's clock or the database's has come. One
+ * node alone says that time, and may be wrong by any amount.
+ */
+export async function readBlockTime(
+  ledger: Pick<LedgerContext, "db" | "dialect" | "now">,
+  { timestamp }: { timestamp: bigint },
+): Promise<bigint> {
+  const inSeconds = (ms: number) => BigInt(Math.floor(ms / 1000));
+  if (timestamp <= inSeconds(ledger.now())) return timestamp;
+  const latest = inSeconds(Math.max(ledger.now(), await readDatabaseTime(ledger)));
+  return timestamp < latest ? timestamp : latest;
+}
+
 /** A sentence that names a clock which differs from the database's; `undefined` where none does. */
 export async function findClockFault(
   ledger: Pick<LedgerContext, "db" | "dialect" | "now">,

@@ -26,7 +26,8 @@ export interface OrderedPayment {
   order: TransferOrder;
 }
 
-type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
+/** A choice of payments. */
+export type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
 /**
  * Payments with their orders, by their ids. `where` does not choose the first of them by the id.

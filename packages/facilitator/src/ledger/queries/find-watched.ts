@@ -1,31 +1,28 @@
 import type { Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger-context.ts";
 import { is } from "../states.ts";
-import { findOrders, type OrderedPayment } from "./find-orders.ts";
+import { findOrders, type OrderedPayment, type PaymentQuery } from "./find-orders.ts";
 
-/**
- * Failed payments that any sender may still execute, after `afterId` in the order of their
- * creation. None if that row is gone.
- */
-export async function findFailed(
-  ledger: LedgerReads,
-  options: { network: Network; limit: number; afterId?: string | undefined },
-): Promise<OrderedPayment[]> {
-  const { network, limit, afterId } = options;
-  return findOrders(ledger, (query) => {
-    const failed = query
-      .where("network", "=", network)
-      .where("state", "=", is("failed"))
-      .where("closed_at", "is", null)
-      .orderBy("created_at")
-      .orderBy("id")
-      .limit(limit);
-    if (!afterId) return failed;
-    const last = ledger.db.selectFrom("payments").select("created_at").where("id", "=", afterId);
-    return failed
-      .where("created_at", ">=", last)
-      .where((where) => where.or([where("created_at", ">", last), where("id", ">", afterId)]));
-  });
+/** A page of payments, in the order of their creation. */
+interface Page {
+  network: Network;
+  limit: number;
+  /** The last one of the page before. The page is empty if that row is gone. */
+  afterId?: string | undefined;
+}
+
+/** Failed payments that any sender may still execute. */
+export async function findFailed(ledger: LedgerReads, page: Page): Promise<OrderedPayment[]> {
+  return findOrders(ledger, (query) =>
+    onPage(
+      ledger,
+      query
+        .where("network", "=", page.network)
+        .where("state", "=", is("failed"))
+        .where("closed_at", "is", null),
+      page,
+    ),
+  );
 }
 
 /**
@@ -34,15 +31,26 @@ export async function findFailed(
  */
 export async function findOverdue(
   ledger: LedgerReads,
-  options: { network: Network; state: "queued" | "submitted"; before: bigint; limit: number },
+  options: Page & { state: "queued" | "submitted"; before: bigint },
 ): Promise<OrderedPayment[]> {
-  const { network, state, before, limit } = options;
+  const { network, state, before } = options;
   return findOrders(ledger, (query) =>
-    query
-      .where("network", "=", network)
-      .where("state", "=", is(state))
-      .where("valid_before", "<=", ledger.dialect.amount.encode(before))
-      .orderBy("created_at")
-      .limit(limit),
+    onPage(
+      ledger,
+      query
+        .where("network", "=", network)
+        .where("state", "=", is(state))
+        .where("valid_before", "<=", ledger.dialect.amount.encode(before)),
+      options,
+    ),
   );
+}
+
+function onPage({ db }: LedgerReads, query: PaymentQuery, { limit, afterId }: Page): PaymentQuery {
+  const page = query.orderBy("created_at").orderBy("id").limit(limit);
+  if (!afterId) return page;
+  const last = db.selectFrom("payments").select("created_at").where("id", "=", afterId);
+  return page
+    .where("created_at", ">=", last)
+    .where((where) => where.or([where("created_at", ">", last), where("id", ">", afterId)]));
 }

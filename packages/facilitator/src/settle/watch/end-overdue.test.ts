@@ -3,6 +3,7 @@ import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type AuthorizationId, type Hex, toLowerHex } from "@coinslot/protocol";
 import { UpdateQueryNode } from "kysely";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import * as z from "zod";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import { listPayments } from "../../ledger/queries/list-payments.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
@@ -18,7 +19,7 @@ import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { endOverdue } from "./end-overdue.ts";
 
-const { join } = ledgerForEachTest("sqlite");
+const { join, wait } = ledgerForEachTest("sqlite");
 const states = ["queued", "submitted"] as const;
 type State = (typeof states)[number];
 
@@ -73,6 +74,7 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
   let now = Date.now;
   const lateLogs = createLateLogs({ now: () => nowMs });
   const { serveAfter = 0 } = options;
+  const watch = { finalBlock: undefined, overdueAfter: { queued: "", submitted: "" } };
   return {
     ledger,
     updates,
@@ -83,9 +85,17 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
       now = () => ms;
     },
     /** Adds a payment whose authorization nobody executes. */
-    async add(state: State, validBefore: bigint, changes: Partial<AuthorizationId> = {}) {
+    async add(
+      state: State,
+      validBefore: bigint,
+      { unusedAtBlock, ...changes }: Partial<AuthorizationId> & { unusedAtBlock?: bigint } = {},
+    ) {
       const id = authorization({ network, asset: token, ...changes });
-      const paymentId = await queue(ledger, { id, validBefore });
+      const balance =
+        unusedAtBlock === undefined
+          ? undefined
+          : { amount: 1_000_000n, blockNumber: unusedAtBlock };
+      const paymentId = await queue(ledger, { id, validBefore, balance });
       if (state === "submitted") await carry(ledger, [paymentId]);
       return paymentId;
     },
@@ -105,12 +115,14 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
       if (state === "submitted") await carry(ledger, [id]);
       return submitAsStranger({ devnet }, paid);
     },
-    async look() {
+    /** `aheadSeconds`: a lie about the head's time. */
+    async look({ aheadSeconds = 0n } = {}) {
+      const { number, timestamp } = await devnet.client.getBlock();
       return endOverdue({
         context: { ledger: counted, notifier, logger: silentLogger, now },
         network: { network, rpc: pool, finalAfter: 0, serveAfter: () => serveAfter, lateLogs },
-        watch: { finalBlock: undefined },
-        head: await devnet.client.getBlock(),
+        watch,
+        head: { number, timestamp: timestamp + aheadSeconds },
       });
     },
     standing: async () => {
@@ -120,6 +132,8 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
   };
 }
 
+const blockSchema = z.looseObject({ timestamp: z.string() });
+const callSchema = z.looseObject({ to: z.string() });
 const expired = "invalid_exact_evm_payload_authorization_valid_before";
 const alreadyUsed = "invalid_exact_evm_nonce_already_used";
 
@@ -164,6 +178,24 @@ describe.each(states)("a %s payment past its time by the clock", (state) => {
     await client.setNextBlockTimestamp({ timestamp: timestamp + 1n });
     await devnet.mine();
     expect(await look()).toEqual({ queued: false, submitted: false });
+    expect(await standing()).toEqual([expired]);
+  });
+
+  it("is ended by no block of a far future, before a clock has come there", async () => {
+    const node = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      const answer = await ask();
+      if (method !== "eth_getBlockByNumber" || !("result" in answer)) return answer;
+      return { result: { ...blockSchema.parse(answer.result), timestamp: "0xffffffff" } };
+    });
+    onTestFinished(() => node.close());
+    const { add, look, standing, setClock } = await begin({ rpcUrl: node.url });
+    const { timestamp } = await devnet.client.getBlock();
+    setClock(Number(timestamp) * 1_000);
+    await add(state, timestamp + 300n);
+    await look({ aheadSeconds: 1_000_000n });
+    expect(await standing()).toEqual([state]);
+    setClock(Number(timestamp + 300n) * 1_000);
+    await look({ aheadSeconds: 1_000_000n });
     expect(await standing()).toEqual([expired]);
   });
 
@@ -234,6 +266,31 @@ it("a queued payment past its time whose token does not answer is held for ten s
   pass(10_000);
   await look();
   expect(await standing()).toEqual([expired, expired]);
+});
+
+it("payments past their time whose logs are refused hide no later one", async () => {
+  const asset = "0x00000000000000000000000000000000000a55e8";
+  const node = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [call] }, ask) => {
+    if (method === "eth_getLogs") return { error: { code: -32005, message: "too many results" } };
+    // The token's own answer, without a way to the node for each payment.
+    if (method === "eth_call" && callSchema.safeParse(call).data?.to === asset) {
+      return { result: `0x${"ff".repeat(32)}` };
+    }
+    return ask();
+  });
+  onTestFinished(() => node.close());
+  const { add, look, standing } = await begin({ rpcUrl: node.url });
+  const unusedAtBlock = await devnet.client.getBlockNumber();
+  const held = Array.from({ length: 500 }, () => add("queued", 1_000n, { asset, unusedAtBlock }));
+  await Promise.all(held);
+  wait(1);
+  await add("queued", 1_000n);
+  expect(await look()).toMatchObject({ queued: true });
+  expect(await look()).toMatchObject({ queued: true });
+  const states = await standing();
+  expect(states.filter((each) => each === expired)).toHaveLength(1);
+  // From the first one again: they are past their time as before.
+  expect(await look()).toMatchObject({ queued: true });
 });
 
 it("a queued payment that a planner moves into a transaction during the look is left to it", async () => {

@@ -1,6 +1,7 @@
 import type { BlockHeader } from "@coinslot/chain";
 import type { SettleErrorReason } from "@coinslot/protocol";
 import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { readBlockTime } from "../../ledger/queries/common-time.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { findOverdue } from "../../ledger/queries/find-watched.ts";
 import { schemeOf } from "../../schemes/registry.ts";
@@ -24,12 +25,23 @@ interface Undecided {
   submitted: boolean;
 }
 
-/** Payments of a state that are read in one round. */
+/**
+ * The payment of each state after which the next look goes on; "": from the first. Those that wait
+ * for a node would hide the later ones.
+ */
+export type OverdueCursors = Record<keyof Undecided, string>;
+
+interface OverdueWatch extends FinalBlockReader {
+  readonly overdueAfter: OverdueCursors;
+}
+
+/** Payments of a state that are read in one look. */
 const maxAtOnce = 500;
 
 /**
- * Ends payments that no transaction of ours will. No clock of ours ends one: a block's time does,
- * and the state of the authorization. The ledger's README has the states ("Past its time").
+ * Ends payments that no transaction of ours will. A block's time does so together with the state of
+ * the authorization, and neither a clock of ours alone nor a node's word alone. The ledger's README
+ * has the states ("Past its time").
  *
  * - `queued`: a head whose time is past `validBefore` decides. Buyers wait for it, and a failed
  *   payment is watched until a final block has the last word.
@@ -47,22 +59,51 @@ const maxAtOnce = 500;
 export async function endOverdue(options: {
   context: OverdueContext;
   network: OverdueNetwork;
-  watch: FinalBlockReader;
+  watch: OverdueWatch;
   head: Head;
 }): Promise<Undecided> {
   const { context, network, watch, head } = options;
-  const { rpc, finalAfter } = network;
+  const { db, dialect } = context.ledger;
+  const clocks = { db, dialect, now: context.now };
   const clock = BigInt(Math.floor(context.now() / 1000));
-  const before = clock > head.timestamp ? clock : head.timestamp;
-  const find = (state: keyof Undecided) =>
-    findOverdue(context.ledger, { network: network.network, state, before, limit: maxAtOnce });
-  const [queued, submitted] = [await find("queued"), await find("submitted")];
-  const leftQueued = await endThose({ ...options, state: "queued", overdue: queued, over: head });
-  if (submitted.length === 0) return { queued: leftQueued, submitted: false };
-  const over = await readFinalBlock(watch, rpc, head.number - BigInt(finalAfter));
-  const state = "submitted";
-  const leftSubmitted = await endThose({ ...options, state, overdue: submitted, over });
-  return { queued: leftQueued, submitted: leftSubmitted };
+  const headTime = await readBlockTime(clocks, head);
+  const before = clock > headTime ? clock : headTime;
+  const queued = await findNext(options, "queued", before);
+  const submitted = await findNext(options, "submitted", before);
+  const leftQueued = await endThose({
+    ...options,
+    state: "queued",
+    overdue: queued.page,
+    over: headTime,
+  });
+  const isQueuedLeft = leftQueued || queued.hasMore;
+  if (submitted.page.length === 0) return { queued: isQueuedLeft, submitted: submitted.hasMore };
+  const final = await readFinalBlock(watch, network.rpc, head.number - BigInt(network.finalAfter));
+  const leftSubmitted = await endThose({
+    ...options,
+    state: "submitted",
+    overdue: submitted.page,
+    over: final && (await readBlockTime(clocks, final)),
+  });
+  return { queued: isQueuedLeft, submitted: leftSubmitted || submitted.hasMore };
+}
+
+/** The next page of a state. `hasMore`: there may be payments before it, or behind it. */
+async function findNext(
+  { context, network, watch }: Parameters<typeof endOverdue>[0],
+  state: keyof Undecided,
+  before: bigint,
+): Promise<{ page: OrderedPayment[]; hasMore: boolean }> {
+  const afterId = watch.overdueAfter[state];
+  const page = await findOverdue(context.ledger, {
+    network: network.network,
+    state,
+    before,
+    limit: maxAtOnce,
+    afterId,
+  });
+  watch.overdueAfter[state] = page.length === maxAtOnce ? (page.at(-1)?.payment.id ?? "") : "";
+  return { page, hasMore: afterId !== "" || watch.overdueAfter[state] !== "" };
 }
 
 /** Ends those that a block is past. Returns whether some are left. */
@@ -72,10 +113,11 @@ async function endThose(options: {
   head: Head;
   state: keyof Undecided;
   overdue: readonly OrderedPayment[];
-  over: { timestamp: bigint } | undefined;
+  /** Time of that block, in Unix seconds. */
+  over: bigint | undefined;
 }): Promise<boolean> {
   const { context, network, head, state, overdue, over } = options;
-  const due = overdue.filter(({ payment }) => over && payment.validBefore <= over.timestamp);
+  const due = overdue.filter(({ payment }) => over !== undefined && payment.validBefore <= over);
   if (due.length === 0) return overdue.length > 0;
   const { unused, used, unanswered } = await readStates(network, due, head);
   const outcomes = await explainUsed({ context, network, head, state, used, unanswered });

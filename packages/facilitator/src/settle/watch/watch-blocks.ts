@@ -43,6 +43,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
     failedAt: undefined,
     overdueSince: undefined,
+    overdueAfter: { queued: "", submitted: "" },
     left: [],
     canonical: new Set(),
     seenAt: new Map(),

@@ -4,6 +4,7 @@ import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
+import type { OverdueCursors } from "./end-overdue.ts";
 
 export interface BlockWatchOptions {
   context: SettlementContext;
@@ -28,6 +29,7 @@ export interface WatchContext extends BlockWatchOptions {
   failedAt: number | undefined;
   /** Time since when queued payments past their validity have been waiting for their end. */
   overdueSince: number | undefined;
+  overdueAfter: OverdueCursors;
   /** Blocks that have left the chain since the last round. */
   left: KnownBlock[];
   /** Blocks known to be canonical. A block that came and went between two polls is not. */

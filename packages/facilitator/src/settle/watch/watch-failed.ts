@@ -1,6 +1,7 @@
 import { closePayments } from "../../ledger/maintenance/close-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { readBlockTime } from "../../ledger/queries/common-time.ts";
 import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
@@ -112,9 +113,9 @@ async function closeOver(
   const height = head - BigInt(network.finalAfter);
   const final = await readFinalBlock(watch, network.rpc, height);
   if (final === undefined) return;
+  const time = await readBlockTime(context.ledger, final);
   const over = failed.filter(
-    ({ payment }) =>
-      payment.validBefore <= final.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
+    ({ payment }) => payment.validBefore <= time && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
   const closed = await withoutLateLogs(watch, over, head);
   await closePayments(
