@@ -19,7 +19,14 @@ function begin(processes: number) {
     { maxItems: 100 },
   );
   const living = Array.from({ length: processes }, (_, index) => String(index));
-  const heartbeat = { sentAt: 0, lapsedAt: 0, living, writtenAt: 0, isMissing: false };
+  const heartbeat = {
+    sentAt: 0,
+    lapsedAt: 0,
+    living,
+    writtenAt: 0,
+    unsureSince: -1,
+    isMissing: false,
+  };
   const ledger = { heartbeat };
   return {
     runs,

@@ -55,6 +55,7 @@ export function createLedger(options: LedgerOptions): LedgerContext {
       lapsedAt: Number.NEGATIVE_INFINITY,
       living: [processId],
       writtenAt: undefined,
+      unsureSince: Number.NEGATIVE_INFINITY,
       isMissing: false,
     },
     keepAnswersMs,

@@ -43,6 +43,8 @@ export interface LedgerContext extends LedgerReads {
     living: readonly string[];
     /** The last one in its row, on the database's clock. The row never has an older one again. */
     writtenAt: number | undefined;
+    /** When the database's clock was found put forward, on the clock of `now`. */
+    unsureSince: number;
     /** The row had an older one, or was not there: the ledger is not the one that was written to. */
     isMissing: boolean;
   };

@@ -1,6 +1,7 @@
 import type { AuthorizationId } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { ledgerLater } from "../../testing/ledger-later.ts";
 import {
   authorization,
   inclusion,
@@ -13,6 +14,7 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import type { LedgerContext } from "../ledger-context.ts";
 import { deliverPayment } from "../payments/deliver-payments.ts";
 import { enqueuePayment } from "../payments/enqueue-payments.ts";
 import { recordOutcomes } from "../payments/record-outcomes.ts";
@@ -20,6 +22,11 @@ import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { undoBlocks } from "../transactions/undo-blocks.ts";
 import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./processes.ts";
+
+/** A ledger whose database's clock was set, and its process's own was not. */
+function databaseAhead(ledger: LedgerContext, ms: number): LedgerContext {
+  return { ...ledgerLater(ledger, ms), now: ledger.now };
+}
 
 describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
   const { join, silence, wait } = ledgerForEachTest(engine);
@@ -109,6 +116,24 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     expect(await reservePayment(next, wanted)).toMatchObject({ outcome: "resumed" });
   });
 
+  it("lets no token of it queue a payment elsewhere, as a restored ledger may have it", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const held = await reservePayment(one, wish());
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    await silence("one");
+    expect(await enqueuePayment(two, { token: held.token, payer, order })).toBeUndefined();
+    expect(await stateOf(two, held.paymentId)).toBe("reserved");
+  });
+
+  it("lets it queue its own payment, awake again, where no other process has taken that", async () => {
+    const one = await join("one");
+    const held = await reservePayment(one, wish());
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    await silence("one");
+    const queued = await enqueuePayment(one, { token: held.token, payer, order });
+    expect(queued).toMatchObject({ id: held.paymentId });
+  });
+
   it("frees its reservations, and invalidates their tokens", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();
@@ -163,6 +188,30 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     expect(await sendHeartbeat(two)).toBe(true);
     expect(await releaseAbandoned(two)).toEqual({ reserved: 1, queued: [] });
   });
+
+  it.each([
+    ["a heartbeat", sendHeartbeat],
+    ["a reservation", (ledger: LedgerContext) => reservePayment(ledger, wish())],
+  ] as const)(
+    "leaves the living alone where the database's clock is put forward before %s, and put back",
+    async (_, write) => {
+      const [one, two] = [await join("one"), await join("two")];
+      const wanted = wish();
+      const held = await reservePayment(one, wanted);
+      if (held.outcome !== "reserved") throw new Error(held.outcome);
+      const hour = 3_600_000;
+      const ahead = databaseAhead(two, hour);
+      await write(ahead);
+      expect(await reservePayment(ahead, wanted)).toMatchObject({ outcome: "in_use" });
+      expect(await sendHeartbeat(ahead)).toBe(false);
+      expect(await sendHeartbeat(ahead)).toBe(false);
+      await sendHeartbeat(databaseAhead(one, hour));
+      for (const ledger of [two, one, two, one]) await sendHeartbeat(ledger);
+      expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
+      const queued = await enqueuePayment(one, { token: held.token, payer, order });
+      expect(queued).toMatchObject({ id: held.paymentId });
+    },
+  );
 
   it("lets a frozen process reserve before its next heartbeat", async () => {
     const one = await join("one");

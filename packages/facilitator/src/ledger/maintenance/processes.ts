@@ -8,6 +8,7 @@ import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { timeOfSortableId } from "../sortable-id.ts";
 import { givenUp, is } from "../states.ts";
+import { areHeartbeatsSure, noteHeartbeat } from "./sure-heartbeats.ts";
 
 /**
  * The ledger has lost this process's last heartbeat. It was restored from a backup, or it is a
@@ -27,8 +28,9 @@ export class LedgerRestoredError extends Error {
 /**
  * Writes this process's heartbeat, on the database's clock.
  *
- * @returns whether its last one still counted. If not, the database may have stood still for all
- * processes, and the others' heartbeats say nothing until they could write one, too.
+ * @returns whether the others' heartbeats say who lives. Not if its own last one counted no more: the
+ * database may have stood still for all processes. They say nothing until the others could write one,
+ * too. Not for a lease after the database's clock was put forward, either.
  * @throws LedgerRestoredError if the ledger has an older one, or none, of this process.
  */
 export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
@@ -46,14 +48,15 @@ export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
     if (!ids.has(processId)) await nameRelayers(ledger, transaction);
     return { living: ids, writtenAt };
   });
-  const wasAlive = living.has(processId);
+  noteHeartbeat(ledger, writtenAt);
+  const isSure = living.has(processId) && areHeartbeatsSure(ledger);
   heartbeat.living = [...living.add(processId)];
   const now = ledger.now();
   // By this clock: on the database's, a reservation may have renewed the heartbeat just before.
   if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
   heartbeat.sentAt = sentAt;
   heartbeat.writtenAt = writtenAt;
-  return wasAlive;
+  return isSure;
 }
 
 async function nameRelayers(
@@ -151,7 +154,8 @@ export async function renewHeartbeat(
   transaction: Transaction<LedgerSchema>,
   { freshMs }: { freshMs: number },
 ): Promise<void> {
-  if ((await updateHeartbeat(ledger, transaction, freshMs)) !== undefined) return;
+  const writtenAt = await updateHeartbeat(ledger, transaction, freshMs);
+  if (writtenAt !== undefined) return noteHeartbeat(ledger, writtenAt);
   if (isYoung(ledger, ledger.now())) return;
   const { heartbeat, processId } = ledger;
   const found = await transaction

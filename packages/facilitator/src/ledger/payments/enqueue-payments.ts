@@ -2,6 +2,7 @@ import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { selectAlive } from "../maintenance/processes.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import type { AnswerName } from "./answer-quotas.ts";
@@ -28,7 +29,7 @@ export type QueuedPayment = Pick<
 
 /**
  * The payment that this call queued, or its current state, if it was queued before, or is further.
- * `undefined`: the token holds nothing.
+ * `undefined`: the token holds nothing, or its process counts as dead.
  */
 export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
@@ -38,6 +39,11 @@ export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
  *
  * The racer is a process that released a reservation because its owner's heartbeat stopped. The
  * token is gone then, the statement changes nothing for it, and the caller gets `undefined`.
+ *
+ * A ledger that was restored from a backup has such a token again. Another request may have had the
+ * payment meanwhile, and the chain would show its execution for this one. So a token of another
+ * process counts while that one lives. It was dead by the ledger's clock when its token was taken
+ * away, the backup's heartbeat is no newer, and no process renews one that is older than its last.
  */
 export const enqueuePayment = batchPerLedger(
   (ledger: LedgerContext, requests: readonly EnqueueRequest[]) =>
@@ -73,6 +79,12 @@ async function enqueuePayments(
     }))
     .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
+    .where((where) =>
+      where.or([
+        where("owner", "=", processId),
+        where("owner", "in", selectAlive(ledger, transaction)),
+      ]),
+    )
     .returning([
       "token",
       "id",
@@ -121,6 +133,8 @@ async function enqueuePayments(
       .selectFrom("payments")
       .select([...paymentColumns, "token"])
       .where("token", "in", dialect.among(others))
+      // Of a dead process.
+      .where("state", "!=", is("reserved"))
       .execute();
     for (const row of rows) results.set(row.token, toLedgerPayment(row, dialect));
   }

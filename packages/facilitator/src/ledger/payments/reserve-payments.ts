@@ -5,6 +5,7 @@ import type { Insertable, Transaction } from "kysely";
 import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { renewHeartbeat } from "../maintenance/processes.ts";
+import { areHeartbeatsSure } from "../maintenance/sure-heartbeats.ts";
 import { findAnswers } from "../queries/find-answers.ts";
 import { findPayments, type HeldPayment } from "../queries/find-payments.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
@@ -160,6 +161,7 @@ async function lockAndRead(
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const ids = requests.map(({ id }) => id);
   const known = await findPayments({ db: transaction, dialect, ids, heartbeatLeaseMs });
+  if (!areHeartbeatsSure(ledger)) for (const held of known.values()) countAsHeld(held);
   const keyOwners = await findKeyOwners({
     db: transaction,
     dialect,
@@ -282,6 +284,12 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
   await insertOrders({ transaction, dialect, orders });
   await reserving.code.store();
   return soldNames;
+}
+
+/** Its process may live, and have written no heartbeat since the clock was put forward. */
+function countAsHeld(held: HeldPayment): void {
+  held.isHeld ||= held.isAbandoned;
+  held.isAbandoned = false;
 }
 
 /**
