@@ -262,3 +262,61 @@ it("a node without a readable receipt of a mined transaction does not make it lo
   isMended = true;
   expect(await settled).toMatchObject({ success: true, transaction: first });
 });
+
+it("a transaction that is mined before its broadcast is answered is settled by its receipt, and never lost", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  const { devnet, pay } = here;
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const seen: Hex[] = [];
+  let [refused, receipts, isBehind] = [0, 0, true];
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isHex(raw)) {
+      const hash = keccak256(raw);
+      if (hash === seen[1]) {
+        refused += 1;
+        return { error: { code: -32000, message: "nonce too low: next nonce 2, tx nonce 1" } };
+      }
+      const answer = await ask();
+      if (!seen.includes(hash)) seen.push(hash);
+      if (hash === seen[1]) await opened;
+      return answer;
+    }
+    const isCounted = seen.length < 2 || refused > 0;
+    if (method === "eth_getTransactionCount" && !isCounted) return { result: "0x0" };
+    if (method !== "eth_getTransactionReceipt" || !isBehind) return ask();
+    if (refused > 0) receipts += 1;
+    return { result: null };
+  });
+  const facilitator = await here.start({
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+    maxPaymentsPerTransaction: 1,
+    times: { resendMs: 50, replaceMs: 60_000, loseMs: 60_000 },
+  });
+  await devnet.setAutomine(false);
+  const first = settle(facilitator, await pay());
+  const untilPending = (count: number) =>
+    vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(count),
+      20_000,
+    );
+  await untilPending(1);
+  // The polls for the first one send the second again, whose broadcast waits for its answer.
+  const second = settle(facilitator, await pay());
+  await untilPending(2);
+  await devnet.setAutomine(true);
+  await devnet.mine();
+  // The nonces count as used now, and the receipts are not there yet.
+  await vi.waitFor(() => expect(receipts).toBeGreaterThan(4), 20_000);
+  isBehind = false;
+  open();
+  expect(await first).toMatchObject({ success: true, transaction: seen[0] });
+  expect(await second).toMatchObject({ success: true, transaction: seen[1] });
+  const metric = "coinslot_transactions_total";
+  const counted = await facilitator.metrics.getSingleMetricAsString(metric);
+  expect(counted).toMatch(/event="settled"} 2$/m);
+  expect(counted).not.toContain('event="lost"');
+});

@@ -32,7 +32,10 @@ export async function dispatchTransaction(
   const form = newestForm(transaction);
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
-  const result = await sendTransaction({ context, network, broadcast: form });
+  transaction.unanswered += 1;
+  const result = await sendTransaction({ context, network, broadcast: form }).finally(() => {
+    transaction.unanswered -= 1;
+  });
   if (result.outcome !== "refused" || !isUntaken(result.error)) {
     transaction.maybeSent = true;
     transaction.isTooLate = false;
@@ -45,6 +48,8 @@ export async function dispatchTransaction(
     case "unknown":
       return;
     case "nonce_too_low":
+      // By this very transaction, where an earlier broadcast of it waits for its answer.
+      if (transaction.unanswered > 0) return polling.trigger();
       // Once: where the number of used nonces lags, polls would follow one another without a pause.
       if (!transaction.maybeSent && !transaction.isTooLate) {
         transaction.isTooLate = true;

@@ -19,6 +19,8 @@ export interface TrackedTransaction extends OpenTransaction {
   isUnreadableLogged: boolean;
   /** A node may have one of its forms. */
   maybeSent: boolean;
+  /** Number of its broadcasts without an answer yet: a node may have it by one of them. */
+  unanswered: number;
   /** Its nonce was used before any node had it: it cannot be what has used it. */
   isTooLate: boolean;
   /** Number of a node's answers that it would never take the transaction. */
@@ -51,6 +53,7 @@ export function trackedFrom(transaction: OpenTransaction, now: number): TrackedT
     unreadableSince: undefined,
     isUnreadableLogged: false,
     maybeSent: true,
+    unanswered: 0,
     isTooLate: false,
     refusals: 0,
     isTooDear: false,

@@ -1,4 +1,5 @@
 import type { Lease } from "@coinslot/storage";
+import { readBlockTime } from "../../ledger/queries/common-time.ts";
 import { loseTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
@@ -25,7 +26,8 @@ export async function resendStuck(
   );
   if (late.length === 0) return;
   // While nothing else needs it, the head may be old: it decides which payments are over.
-  const { number: head, timestamp } = await relayer.network.watcher.read(times.resendMs());
+  const header = await relayer.network.watcher.read(times.resendMs());
+  const time = await readBlockTime(relayer.context.ledger, header);
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
   if (state.lease !== lease) return;
   await fillGap(relayer, used, lease);
@@ -38,9 +40,9 @@ export async function resendStuck(
       // Perhaps by this very transaction, whose receipt cannot be read. None waits for its nonce.
       if (transaction.unreadableSince !== undefined) continue;
       transaction.nonceUsedSince ??= now;
-      transaction.nonceUsedAtBlock ??= head;
+      transaction.nonceUsedAtBlock ??= header.number;
       const isLost = transaction.isTooLate || now - transaction.nonceUsedSince >= times.loseMs();
-      if (isLost && isUsedForGood(relayer, transaction.nonceUsedAtBlock, head)) {
+      if (isLost && isUsedForGood(relayer, transaction.nonceUsedAtBlock, header.number)) {
         await lose(relayer, transaction);
       }
       continue;
@@ -48,7 +50,7 @@ export async function resendStuck(
     transaction.nonceUsedSince = undefined;
     transaction.nonceUsedAtBlock = undefined;
     const { content } = newestForm(transaction);
-    const wanted = isOver(transaction, timestamp) ? "filler" : content;
+    const wanted = isOver(transaction, time) ? "filler" : content;
     // A relayer that could not pay the last form would not be helped by one that costs more.
     const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs();
     if (transaction.nonce === used && (isDue || wanted !== content)) {
