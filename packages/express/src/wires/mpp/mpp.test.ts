@@ -124,11 +124,10 @@ describe("a challenge", () => {
   });
 
   it("is left out where a client of Node could not read it, the last one first", async () => {
-    const { extra, ...price } = priceOf();
+    const price = priceOf();
+    const extra = { ...price.extra, note: "x".repeat(600) };
     const accepts = Array.from({ length: 8 }, (_, index) =>
-      option({
-        price: { ...price, amount: `${index + 1}`, extra: { ...extra, note: "x".repeat(600) } },
-      }),
+      option({ price: { ...price, amount: `${index + 1}`, extra } }),
     );
     const shop = await open({ routes: { "GET /paid": { accepts } } });
     const challenges = await fetchChallenges(`${shop.url}/paid?q=${"y".repeat(1900)}`);
