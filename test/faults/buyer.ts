@@ -2,12 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@coinslot/facilitator";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
 import * as z from "zod";
+import { findMppFaults, mppReceiptOf } from "./mpp-answer.ts";
 import type { Purchase } from "./purchase.ts";
 
 /** Outcome of one request of a buyer. */
 export type Attempt =
   | { kind: "served"; transaction: string; content: string }
-  /** 402: this payment buys nothing, or no longer. `mayHaveRun`: before the refusal. */
+  /**
+   * 402, or by MPP 409 where it has been charged: this payment buys nothing, or no longer.
+   * `mayHaveRun`: before the refusal.
+   */
   | { kind: "refused"; reason: string; mayHaveRun: boolean }
   /** A client's retry: its cause, and its time. */
   | { kind: "again"; why: string; afterMs: number; mayHaveRun: boolean };
@@ -24,9 +28,19 @@ export interface Bought {
   deliveries: number;
   /** An observer with the payment and without the buyer's key got the content. */
   wasRobbed: boolean;
+  /** Faults of the answers to a credential of MPP. */
+  faults: readonly string[];
+}
+
+/** An answer as it came. */
+interface Answer {
+  response: Response;
+  body: string;
 }
 
 const errorSchema = z.object({ error: z.string(), transaction: z.string().default("") });
+/** Errors of 409 that end a purchase by MPP: its money has moved. */
+const endsByMpp: ReadonlySet<string> = new Set(["payment_used_up", "answer_not_kept"]);
 /** Time limit of a buyer for an answer. */
 const patienceMs = 20_000;
 
@@ -49,6 +63,7 @@ export async function buy(options: {
   let attempts = 0;
   let interruptions = 0;
   let deliveries = 0;
+  const faults: string[] = [];
 
   async function attempt(hangUpAfterMs?: number): Promise<Attempt> {
     attempts += 1;
@@ -56,7 +71,7 @@ export async function buy(options: {
     const url = await sellerUrl();
     const name = { purchase: purchase.number, request: number, url };
     log?.info(name, "a buyer asks");
-    const made = await request({ url, purchase, hangUpAfterMs });
+    const made = await request({ url, purchase, hangUpAfterMs, faults });
     log?.info({ ...name, answer: made }, "a buyer has its answer");
     if (made.kind === "served") deliveries += 1;
     if (made.kind === "again" && made.mayHaveRun) interruptions += 1;
@@ -64,7 +79,7 @@ export async function buy(options: {
   }
 
   function bought(outcome: Bought["outcome"], wasRobbed = false): Bought {
-    return { purchase, outcome, attempts, interruptions, deliveries, wasRobbed };
+    return { purchase, outcome, attempts, interruptions, deliveries, wasRobbed, faults };
   }
 
   const first = attempt(purchase.hangsUpAfterMs);
@@ -95,8 +110,10 @@ async function request(options: {
   url: string;
   purchase: Purchase;
   hangUpAfterMs?: number | undefined;
+  /** Takes the faults of an answer by MPP. */
+  faults: string[];
 }): Promise<Attempt> {
-  const { url, purchase, hangUpAfterMs = patienceMs } = options;
+  const { url, purchase, hangUpAfterMs = patienceMs, faults } = options;
   let response: Response;
   let body: string;
   try {
@@ -111,6 +128,12 @@ async function request(options: {
     const mayHaveRun = why !== "ECONNREFUSED";
     return { kind: "again", why: `no answer (${why})`, afterMs: 200, mayHaveRun };
   }
+  if (purchase.challenge === undefined) return readX402({ response, body }, purchase);
+  faults.push(...findMppFaults(response, purchase.challenge));
+  return readMpp({ response, body }, purchase);
+}
+
+function readX402({ response, body }: Answer, purchase: Purchase): Attempt {
   const receipt =
     response.headers.get(headerName.paymentResponse) ??
     response.headers.get(headerName.paymentResponseV1);
@@ -118,12 +141,27 @@ async function request(options: {
   if (response.status === 200) {
     return { kind: "served", transaction: settlement?.transaction ?? "", content: body };
   }
-  const { error, transaction } = errorOf(body);
-  if (response.status === 402) {
-    // Only a payment that was sent for settlement has a receipt, after its handler.
-    const mayHaveRun = settlement?.success === false && !isUpfront(purchase);
-    return { kind: "refused", reason: error, mayHaveRun };
+  if (response.status !== 402) return retry({ response, body }, purchase);
+  // Only a payment that was sent for settlement has a receipt, after its handler.
+  const mayHaveRun = settlement?.success === false && !isUpfront(purchase);
+  return { kind: "refused", reason: errorOf(body).error, mayHaveRun };
+}
+
+/** By MPP a refusal after the handler has no receipt. The sellers tell of those whose handler ran. */
+function readMpp({ response, body }: Answer, purchase: Purchase): Attempt {
+  const { error } = errorOf(body);
+  if (response.status === 200) {
+    const transaction = mppReceiptOf(response.headers)?.reference ?? "";
+    return { kind: "served", transaction, content: body };
   }
+  const isEnd = response.status === 402 || (response.status === 409 && endsByMpp.has(error));
+  return isEnd
+    ? { kind: "refused", reason: error, mayHaveRun: false }
+    : retry({ response, body }, purchase);
+}
+
+function retry({ response, body }: Answer, purchase: Purchase): Attempt {
+  const { error, transaction } = errorOf(body);
   return {
     kind: "again",
     why: `${response.status} ${error}`,
@@ -164,8 +202,8 @@ function faultOf(error: unknown): string {
   return error.name;
 }
 
-function isUpfront({ path }: Purchase): boolean {
-  return path.startsWith("/upfront");
+function isUpfront({ flow }: Purchase): boolean {
+  return flow === "upfront";
 }
 
 function errorOf(body: string): z.infer<typeof errorSchema> {
@@ -176,16 +214,18 @@ function errorOf(body: string): z.infer<typeof errorSchema> {
   }
 }
 
-/** A payment on the chain is public. Without the buyer's key it must return nothing. */
-async function isRobbed(
-  { hasKey, path, headers, number }: Purchase,
-  url: string,
-): Promise<boolean> {
-  if (!hasKey || number % 10 !== 0) return false;
-  const { [headerName.idempotencyKey]: _, ...seen } = headers;
+/**
+ * A payment on the chain is public. Without the buyer's key, or without the challenge behind it, it
+ * must return nothing.
+ */
+async function isRobbed(purchase: Purchase, url: string): Promise<boolean> {
+  const { hasKey, path, number, challenge } = purchase;
+  if (number % 10 !== 0 || (!hasKey && challenge === undefined)) return false;
+  const { [headerName.idempotencyKey]: _, ...seen } = purchase.headers;
+  const headers = challenge === undefined ? seen : purchase.strangerHeaders;
   try {
     const signal = AbortSignal.timeout(patienceMs);
-    const response = await fetch(`${url}${path}`, { headers: seen, signal });
+    const response = await fetch(`${url}${path}`, { headers, signal });
     await response.arrayBuffer();
     return response.status === 200;
   } catch {

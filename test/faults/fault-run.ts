@@ -64,13 +64,13 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
   const scene = await openScene({ random, postgresUrl, faultShare });
   const { devnet, proxy } = scene;
   const takenBack = new Set<string>();
+  const refusedSettlements = new Map<string, number>();
   const hopeless = new AbortController();
   let fleet: SellerFleet | undefined;
   let chain: LiveChain | undefined;
   let isClean = false;
   try {
-    const purchases = await planPurchases({
-      devnet,
+    const purchases = planPurchases({
       count: payments,
       random: random.fork("purchases"),
       now: Date.now(),
@@ -82,12 +82,17 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       program: scene.program,
       onMessage(message) {
         if (message.type === "reorganised") takenBack.add(toLowerHex(message.nonce));
+        if (message.type === "settlement-refused") {
+          const nonce = toLowerHex(message.nonce);
+          refusedSettlements.set(nonce, (refusedSettlements.get(nonce) ?? 0) + 1);
+        }
       },
     });
     fleet = sellers;
     await devnet.setAutomine(false);
     chain = startLiveChain({ devnet, random: random.fork("chain") });
     const load = startLoad({
+      devnet,
       purchases,
       concurrency,
       chain,
@@ -126,6 +131,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       ledger,
       bought,
       runs,
+      refusedSettlements,
       replaced: chain.replaced,
       broadcasts: proxy.broadcasts(),
     });

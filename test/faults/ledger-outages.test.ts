@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { backUpDatabase, createTestDatabase } from "@coinslot/devnet";
+import { backUpDatabase, createTestDatabase, type Devnet } from "@coinslot/devnet";
 import { expect, onTestFinished, test } from "vitest";
 import type { Bought } from "./buyer.ts";
 import { type ChainRecord, readChain } from "./chain-record.ts";
@@ -9,9 +9,10 @@ import { fullDisk, mayMount, readOnlyDatabase, smallDisk } from "./ledger-outage
 import { startLiveChain } from "./live-chain.ts";
 import { startLoad } from "./load.ts";
 import { findViolations } from "./oracle.ts";
-import { type Purchase, planPurchases } from "./purchase.ts";
+import { type PlannedPurchase, planPurchases } from "./purchase.ts";
 import { fundPayers, openScene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
+import { signPurchase } from "./sign-purchase.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /** Purchases before the outage, until its end where buyers go on through it, and in all. */
@@ -35,7 +36,7 @@ async function open(
   const scene = await openScene({ random, postgresUrl: database?.url, faultShare: 0 });
   onTestFinished(() => scene.close({ keepsFiles: false }));
   const { devnet, program } = scene;
-  const purchases = await planPurchases({ devnet, count: all, random, now: Date.now() });
+  const purchases = planPurchases({ count: all, random, now: Date.now() });
   await fundPayers(devnet, purchases);
   await devnet.setAutomine(false);
   const chain = startLiveChain({ devnet, random });
@@ -47,6 +48,7 @@ async function open(
   const [seller] = sellers;
   if (seller === undefined) throw new Error("Nobody sells.");
   const load = startLoad({
+    devnet,
     purchases,
     concurrency,
     chain,
@@ -84,7 +86,7 @@ test.each(outages)(
         body: { obstacles: [expect.stringMatching(/is full or fails|takes no writes/)] },
       });
     // PostgreSQL finds room for some writes on the pages that it has.
-    if (disk === undefined) await expectRefusal(seller, purchases.at(-1));
+    if (disk === undefined) await expectRefusal(scene.devnet, seller, purchases.at(-1));
     await outage.end();
     await expect
       .poll(() => readinessOf(seller), patience)
@@ -144,8 +146,16 @@ test("two sellers whose ledger is restored under load take no money twice, serve
   expect(later.filter(({ outcome }) => outcome.kind !== "served")).toEqual([]);
 });
 
-async function expectRefusal({ url }: WorkerProcess, purchase: Purchase | undefined) {
-  const refused = await fetch(`${url}${purchase?.path}`, { headers: { ...purchase?.headers } });
+async function expectRefusal(
+  devnet: Devnet,
+  { url }: WorkerProcess,
+  planned: PlannedPurchase | undefined,
+) {
+  if (planned === undefined) throw new Error("There are no purchases.");
+  const signal = AbortSignal.timeout(patience.timeout);
+  const sellerUrl = async () => url;
+  const { path, headers } = await signPurchase({ devnet, planned, sellerUrl, signal });
+  const refused = await fetch(`${url}${path}`, { headers });
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
   expect(await refused.json()).toMatchObject({ error: "facilitator_unavailable" });
 }

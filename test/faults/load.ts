@@ -1,7 +1,9 @@
+import type { Devnet } from "@coinslot/devnet";
 import type { Logger } from "@coinslot/facilitator";
 import { type Bought, buy } from "./buyer.ts";
 import type { LiveChain } from "./live-chain.ts";
-import type { Purchase } from "./purchase.ts";
+import type { PlannedPurchase } from "./purchase.ts";
+import { signPurchase } from "./sign-purchase.ts";
 
 /** Buyers who buy one after the other, with this concurrency. */
 export interface Load {
@@ -15,7 +17,8 @@ export interface Load {
 
 /** Starts the buyers; each purchase waits for its admission. */
 export function startLoad(options: {
-  purchases: readonly Purchase[];
+  devnet: Devnet;
+  purchases: readonly PlannedPurchase[];
   /** Concurrent purchases. */
   concurrency: number;
   /** The URL of a living seller. Waits for one. */
@@ -26,7 +29,7 @@ export function startLoad(options: {
   /** Records requests and answers. */
   log?: Logger | undefined;
 }): Load {
-  const { purchases, concurrency, sellerUrl, chain, signal, log } = options;
+  const { devnet, purchases, concurrency, sellerUrl, chain, signal, log } = options;
   let allowed = 0;
   let next = 0;
   let waiting: (() => void)[] = [];
@@ -45,10 +48,11 @@ export function startLoad(options: {
     const bought: Bought[] = [];
     for (;;) {
       await until(() => next >= purchases.length || next < allowed);
-      const purchase = purchases[next];
-      if (purchase === undefined) return bought;
+      const planned = purchases[next];
+      if (planned === undefined) return bought;
       next += 1;
       changed();
+      const purchase = await signPurchase({ devnet, planned, sellerUrl, signal });
       let interfering: Promise<void> | undefined;
       const ended = await buy({
         purchase,

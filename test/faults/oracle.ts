@@ -3,8 +3,15 @@ import { type Hex, keccak256, parseTransaction } from "viem";
 import type { Bought } from "./buyer.ts";
 import type { ChainRecord } from "./chain-record.ts";
 import { isUnderWay } from "./ledger-at-rest.ts";
-import type { Purchase } from "./purchase.ts";
+import { failsOnce, type Purchase } from "./purchase.ts";
 import type { ListedPayment } from "./worker-messages.ts";
+
+/** The last answers to a credential whose money has moved, other than the content. */
+const endsOfPaid: ReadonlySet<string> = new Set([
+  "invalid_exact_evm_nonce_already_used",
+  "payment_used_up",
+  "answer_not_kept",
+]);
 
 /** Records of a finished run. */
 export interface Evidence {
@@ -13,6 +20,8 @@ export interface Evidence {
   bought: readonly Bought[];
   /** For each path the processes in which its handler ran, once for each run. */
   runs: ReadonlyMap<string, readonly number[]>;
+  /** Number of refused settlements by nonce, as the sellers report them. */
+  refusedSettlements?: ReadonlyMap<string, number>;
   /** Every signed transaction that reached the proxy. */
   broadcasts: readonly Hex[];
   /** Hashes of transactions whose block a reorganisation replaced. */
@@ -35,17 +44,20 @@ export function findViolations(evidence: Evidence): string[] {
 /** One purchase: the buyer's answer, the chain's transfer, and the ledger's state. */
 function judgePurchase(
   bought: Bought,
-  { chain, runs, replaced }: Evidence,
+  { chain, runs, replaced, refusedSettlements = new Map() }: Evidence,
   listed: ReadonlyMap<string, ListedPayment>,
 ): string[] {
   const { purchase, outcome } = bought;
-  const { number, path, hasKey, authorization } = purchase;
+  const { number, path, hasKey, authorization, wire, flow } = purchase;
   const problems: string[] = [];
   const tell = (problem: string) => problems.push(`purchase ${number}: ${problem}`);
   const nonce = toLowerHex(authorization.nonce);
   const payment = listed.get(nonce);
   const executions = chain.executionsOf(purchase);
   const isPaid = executions.length > 0;
+  // By MPP no receipt tells the buyer of a run in vain.
+  const runsInVain = wire === "mpp" && flow === "authorization" ? refusedSettlements.get(nonce) : 0;
+  const interruptions = bought.interruptions + (runsInVain ?? 0);
 
   if (executions.length > 1) tell(`the chain moved its money ${executions.length} times`);
   if (payment?.state === "confirmed" && !isPaid) tell("confirmed in the ledger, not on the chain");
@@ -66,24 +78,37 @@ function judgePurchase(
     }
   }
   if (outcome.kind === "gave up") tell(`its buyer never got an answer: ${outcome.why}`);
-  if (outcome.kind === "refused" && isPaid && hasKey && !mayBeUnknown(purchase)) {
-    tell(`paid with a key, and refused: ${outcome.reason}`);
-  }
   // Two processes have died with it, or the buyer has left: it was not charged, and signs another.
   const isUsedUp =
     outcome.kind === "refused" &&
     outcome.reason === "payment_used_up" &&
-    bought.interruptions >= maxHandlerRuns;
+    interruptions >= maxHandlerRuns;
+  // `upfront` charges first. Its handler failed by itself, after the deaths had used up its runs.
+  const isSpentUpfront = isUsedUp && flow === "upfront" && failsOnce(purchase);
+  if (
+    outcome.kind === "refused" &&
+    isPaid &&
+    hasKey &&
+    !mayBeUnknown(purchase) &&
+    !isSpentUpfront
+  ) {
+    tell(`paid with a key, and refused: ${outcome.reason}`);
+  }
   if (outcome.kind === "refused" && !isPaid && !isUsedUp && purchase.interference === "none") {
     tell(`an honest buyer was refused: ${outcome.reason}`);
   }
-  if (outcome.kind === "refused" && isPaid && !hasKey && bought.interruptions === 0) {
+  if (outcome.kind === "refused" && isPaid && !hasKey && interruptions === 0) {
     if (!mayBeUnknown(purchase) && !purchase.isTwin) tell(`paid, and refused: ${outcome.reason}`);
   }
-  if (bought.wasRobbed) tell("an observer without the key was given the content");
+  for (const fault of bought.faults) tell(fault);
+  if (wire === "mpp" && outcome.kind === "refused" && isPaid && !mayBeUnknown(purchase)) {
+    // A buyer by MPP signs again at 402, so it may come only where the answer has gone out.
+    if (!endsOfPaid.has(outcome.reason)) tell(`its money moved, and it was asked for more`);
+  }
+  if (bought.wasRobbed) tell("an observer was given the content");
   const ran = runs.get(path) ?? [];
-  if (ran.length > 1 + bought.interruptions) {
-    tell(`its handler ran ${ran.length} times, with ${bought.interruptions} interruptions`);
+  if (ran.length > 1 + interruptions) {
+    tell(`its handler ran ${ran.length} times, with ${interruptions} interruptions`);
   }
   // A buyer who has paid may have two more, each after the death of a process.
   if (ran.length > (isPaid ? 2 * maxHandlerRuns : maxHandlerRuns)) {

@@ -38,12 +38,7 @@ test("four processes under load survive the death of the settling one", {
   timeout: patienceMs,
 }, async () => {
   const { devnet, proxy } = scene;
-  const purchases = await planPurchases({
-    devnet,
-    count: 120,
-    random,
-    now: Date.now(),
-  });
+  const purchases = planPurchases({ count: 120, random, now: Date.now() });
   await devnet.setAutomine(true);
   await fundPayers(devnet, purchases);
   await devnet.setAutomine(false);
@@ -55,6 +50,7 @@ test("four processes under load survive the death of the settling one", {
     for (const worker of workers) worker.letLive();
   });
   const load = startLoad({
+    devnet,
     purchases,
     concurrency: 40,
     chain,

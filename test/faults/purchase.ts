@@ -1,14 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Devnet } from "@coinslot/devnet";
-import {
-  type Authorization,
-  encodePaymentPayload,
-  formatAuthorization,
-  type Hex,
-  headerName,
-  type PaymentRequirements,
-  transferTypedData,
-} from "@coinslot/protocol";
+import type { Authorization, Challenge, Hex, WireName } from "@coinslot/protocol";
 import type { PrivateKeyAccount } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Random } from "./seeded-random.ts";
@@ -24,23 +15,40 @@ export type Interference =
   /** The payer spends the same money in another transfer. */
   | "drained";
 
-/** One purchase of one buyer, signed before the run begins. */
-export interface Purchase {
+/** One purchase of one buyer, as the seed has it. */
+export interface PlannedPurchase {
   number: number;
   payer: PrivateKeyAccount;
-  authorization: Authorization;
-  signature: Hex;
+  /** The way in which the buyer speaks of payment. */
+  wire: WireName;
+  /** Nonce of a payment by x402. By MPP the nonce follows from the challenge. */
+  nonce: Hex;
+  /** End of a payment by x402, in Unix seconds. By MPP the challenge has it. */
+  validBefore: bigint;
   interference: Interference;
+  flow: "authorization" | "upfront";
   /** Path of the bought resource; no two purchases share one. */
   path: string;
-  /** The headers that pay for it. */
-  headers: Readonly<Record<string, string>>;
+  /** The buyer's `Idempotency-Key`. */
+  key: Hex | undefined;
   /** True if the buyer sends an `Idempotency-Key`. */
   hasKey: boolean;
   /** True if the buyer sends its first request twice at once. */
   isTwin: boolean;
-  /** True if the buyer hangs up its first request after this many milliseconds. */
+  /** Time after which the buyer hangs up its first request, in milliseconds. */
   hangsUpAfterMs: number | undefined;
+}
+
+/** A purchase whose payment is signed. */
+export interface Purchase extends PlannedPurchase {
+  authorization: Authorization;
+  signature: Hex;
+  /** The challenge that a payment by MPP answers. */
+  challenge: Challenge | undefined;
+  /** The headers that pay for it. */
+  headers: Readonly<Record<string, string>>;
+  /** Headers of a stranger who has the authorization from the chain: it pays by x402 version 2. */
+  strangerHeaders: Readonly<Record<string, string>>;
 }
 
 /** Price of every purchase, in the token's smallest unit. */
@@ -50,99 +58,55 @@ export const validitySeconds = 7_200;
 /** The EIP-712 domain of the devnet's stablecoin. */
 export const tokenDomain = { name: "USDT0", version: "1" } as const;
 
-const payersOfTheHonest = 40;
-const interferences = ["submitted", "cancelled", "drained"] as const;
-
-/** The seller's price. */
-function requirementsOf(devnet: Devnet, flow: "authorization" | "upfront"): PaymentRequirements {
-  const extra = { ...tokenDomain, decimals: 6 };
-  return {
-    scheme: "exact",
-    network: devnet.network,
-    amount: price.toString(),
-    asset: devnet.token,
-    payTo: devnet.accounts.seller.address,
-    maxTimeoutSeconds: validitySeconds,
-    extra: flow === "upfront" ? { ...extra, paymentFlow: "upfront" } : extra,
-  };
+/** Returns whether a purchase's handler fails the first time that it runs. */
+export function failsOnce({ number }: Pick<PlannedPurchase, "number">): boolean {
+  return number % 50 === 7;
 }
 
+const payersOfTheHonest = 40;
+const wires = ["x402v1", "x402v2", "mpp"] as const;
+const interferences = ["submitted", "cancelled", "drained"] as const;
+
 /**
- * Signs this many purchases. Of twenty, one is submitted, cancelled or drained. Those have payers
- * of their own, so that no other balance depends on them.
+ * Plans this many purchases, by all wires. Of twenty, one is submitted, cancelled or drained. Those
+ * have payers of their own, so that no other balance depends on them.
  */
-export async function planPurchases(options: {
-  devnet: Devnet;
+export function planPurchases(options: {
   count: number;
   random: Random;
   /** Unix milliseconds. */
   now: number;
-}): Promise<Purchase[]> {
-  const { devnet, count, random, now } = options;
+}): PlannedPurchase[] {
+  const { count, random, now } = options;
   const honest = Array.from({ length: payersOfTheHonest }, (_, index) =>
     payerOf(random, `honest ${index}`),
   );
-  const purchases: Purchase[] = [];
-  for (let number = 0; number < count; number += 1) {
+  const validBefore = BigInt(Math.floor(now / 1000) + validitySeconds);
+  return Array.from({ length: count }, (_, number) => {
     const interference = random.chance(0.05) ? random.pick(interferences) : "none";
     const own = honest[number % honest.length];
     const payer =
       interference === "none" && own !== undefined ? own : payerOf(random, `other ${number}`);
-    purchases.push(await sign({ devnet, random, now, number, payer, interference }));
-  }
-  return purchases;
+    return plan({ random, number, payer, interference, validBefore });
+  });
 }
 
-async function sign(options: {
-  devnet: Devnet;
-  random: Random;
-  now: number;
-  number: number;
-  payer: PrivateKeyAccount;
-  interference: Interference;
-}): Promise<Purchase> {
-  const { devnet, random, now, number, payer, interference } = options;
+function plan(
+  options: Pick<PlannedPurchase, "number" | "payer" | "interference" | "validBefore"> & {
+    random: Random;
+  },
+): PlannedPurchase {
+  const { random, ...planned } = options;
+  const { number } = planned;
   const flow = random.chance(0.1) ? "upfront" : "authorization";
-  const version = random.chance(0.25) ? 1 : 2;
   const hasKey = random.chance(0.6);
-  const requirements = requirementsOf(devnet, flow);
-  const authorization: Authorization = {
-    from: payer.address,
-    to: devnet.accounts.seller.address,
-    value: price,
-    validAfter: 0n,
-    validBefore: BigInt(Math.floor(now / 1000) + validitySeconds),
-    nonce: digestOf(`${random.next()} nonce ${number}`),
-  };
-  const signature = await payer.signTypedData(
-    transferTypedData({
-      authorization,
-      network: devnet.network,
-      asset: devnet.token,
-      domain: tokenDomain,
-    }),
-  );
-  const payload = { signature, authorization: formatAuthorization(authorization) };
-  const { scheme, network } = requirements;
-  const paid =
-    version === 1
-      ? { [headerName.payment]: encodePaymentPayload({ x402Version: 1, scheme, network, payload }) }
-      : {
-          [headerName.paymentSignature]: encodePaymentPayload({
-            x402Version: 2,
-            payload,
-            accepted: requirements,
-          }),
-        };
-  const key = { [headerName.idempotencyKey]: digestOf(`${random.next()} key ${number}`) };
   return {
-    number,
-    payer,
-    authorization,
-    signature,
-    interference,
+    ...planned,
+    wire: random.pick(wires),
+    nonce: digestOf(`${random.next()} nonce ${number}`),
+    flow,
     path: `${flow === "upfront" ? "/upfront" : "/report"}/${number}`,
-    headers: hasKey ? { ...paid, ...key } : paid,
+    key: hasKey ? digestOf(`${random.next()} key ${number}`) : undefined,
     hasKey,
     isTwin: random.chance(0.1),
     hangsUpAfterMs: random.chance(0.04) ? random.between(5, 400) : undefined,

@@ -5,7 +5,7 @@ import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import type { Address } from "@coinslot/protocol";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
-import { type Purchase, price, validitySeconds } from "./purchase.ts";
+import { type PlannedPurchase, price, validitySeconds } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
 import type { SellerProgram } from "./worker-process.ts";
 
@@ -76,7 +76,10 @@ export async function openScene(options: {
  * not yet recorded counts twice against a balance for a moment. Other payers get exactly that
  * price. No reorganisation reaches the blocks of these gifts.
  */
-export async function fundPayers(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
+export async function fundPayers(
+  devnet: Devnet,
+  purchases: readonly PlannedPurchase[],
+): Promise<void> {
   const needs = new Map<Address, bigint>();
   for (const { payer, interference } of purchases) {
     const cost = interference === "none" ? 2n * price : price;

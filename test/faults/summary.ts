@@ -10,6 +10,7 @@ export function summarise(report: FaultReport): string {
     ["seed", report.seed],
     ["engine", `${report.engine}, ${report.processes} at a time, ${report.seconds.toFixed(0)} s`],
     ["payments", `${bought.length}, ${sum(bought.map(({ attempts }) => attempts))} requests`],
+    ["wires", list([...countBy(bought, ({ purchase }) => purchase.wire)])],
     ["deaths", `${report.deaths}`],
     ["kills", `${kills}: ${list(places.map((place) => [place, report.kills.get(place) ?? 0]))}`],
     ["freezes", `${report.freezes}`],

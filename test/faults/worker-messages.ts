@@ -77,5 +77,7 @@ export const workerMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("payments"), payments: z.array(listedPaymentSchema) }),
   /** A payment was undone by a reorganisation. */
   z.object({ type: z.literal("reorganised"), nonce: bytes32Schema, wasDelivered: z.boolean() }),
+  /** A settlement was refused: where it follows the handler, this ran in vain. */
+  z.object({ type: z.literal("settlement-refused"), nonce: bytes32Schema }),
 ]);
 export type WorkerMessage = z.infer<typeof workerMessageSchema>;
