@@ -18,6 +18,7 @@ import { indexingQueries } from "./scenarios/indexing-queries.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
+import { wires } from "./scenarios/wires.ts";
 import { type Figure, formatJson, formatTable, verdictOf } from "./support/figure.ts";
 
 const scenarios: Record<string, () => Promise<Figure[]>> = {
@@ -26,6 +27,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "settle-postgres": () => settle("postgres"),
   blocks: settleInBlocks,
   http,
+  wires,
   indexing,
   "growth-bounds": bounds,
   "indexing-queries": () => indexingQueries("sqlite"),

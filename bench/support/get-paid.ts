@@ -1,9 +1,15 @@
 import { type Agent, request } from "node:http";
-import { headerName } from "@coinslot/protocol";
+import { headerName as headerNames } from "@coinslot/protocol";
 
 /** Buys at a seller on this machine, and resolves when its answer has come. */
-export function getPaid(options: { port: number; agent: Agent; header: string }): Promise<void> {
-  const { port, agent, header } = options;
+export function getPaid(options: {
+  port: number;
+  agent: Agent;
+  header: string;
+  /** Name of the header that pays. Default: that of version 2. */
+  headerName?: string;
+}): Promise<void> {
+  const { port, agent, header, headerName = headerNames.paymentSignature } = options;
   return new Promise((resolve, reject) => {
     const sent = request(
       {
@@ -11,7 +17,7 @@ export function getPaid(options: { port: number; agent: Agent; header: string })
         port,
         agent,
         path: "/weather",
-        headers: { [headerName.paymentSignature]: header },
+        headers: { [headerName]: header },
       },
       (response) => {
         let body = "";

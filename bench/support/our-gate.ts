@@ -7,7 +7,7 @@ import type { SellerOptions } from "./seller-process.ts";
 export async function createOurGate(
   options: SellerOptions,
 ): Promise<{ gate: RequestHandler; close: () => Promise<void> }> {
-  const { network, payTo, asset, amount, extra = {} } = options.requirements;
+  const { network, payTo, asset, amount, maxTimeoutSeconds, extra = {} } = options.requirements;
   const facilitator = createFacilitator({
     networks: [{ network, rpcUrls: [options.rpcUrl], relayer: options.relayer }],
     ledger: options.ledger,
@@ -19,7 +19,11 @@ export async function createOurGate(
     extra: { name: String(extra.name), version: String(extra.version), decimals: 6 },
   };
   const accepts = [{ scheme: "exact" as const, network, payTo, price }];
-  const middleware = paymentMiddleware({ "GET /weather": { accepts } }, facilitator);
+  const middleware = paymentMiddleware(
+    { "GET /weather": { accepts, maxTimeoutSeconds } },
+    facilitator,
+    { mpp: options.mpp },
+  );
   await middleware.ready();
   return { gate: middleware, close: facilitator.close };
 }

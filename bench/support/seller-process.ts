@@ -17,6 +17,8 @@ export interface SellerOptions {
     | { seedPhrase: string; accountIndex: number; addressCount: number };
   ledger: string;
   requirements: PaymentRequirements;
+  /** Challenges of MPP beside the offers of x402. Default: those for tokens that buyers know. */
+  mpp?: boolean;
 }
 
 const options: SellerOptions = JSON.parse(process.env.SELLER ?? "");
