@@ -1,7 +1,6 @@
 export type { Budget, BudgetAsset, SpendingLimits } from "./budget/spending-policy.ts";
 export type { RpcUrls } from "./chain/chain-reader.ts";
 export { OfferRefusedError, type Refusal, type RefusalCode } from "./offer/offer-refused-error.ts";
-export { readOffer } from "./offer/read-offer.ts";
 export { createPayingFetch, type PayingFetch } from "./paying-fetch.ts";
 export type { PayingFetchOptions } from "./paying-fetch-options.ts";
 export { PaymentError, type PaymentErrorCode } from "./payment-error.ts";
@@ -15,3 +14,5 @@ export {
   signedPaymentSchema,
 } from "./sign/signed-payment.ts";
 export type { TopUp, TopUpNeed, TopUpRequest } from "./top-up.ts";
+export type { Protocol } from "./wires/wire.ts";
+export { readOffer } from "./wires/x402/read-offer.ts";

@@ -11,6 +11,7 @@ import type { Persistence } from "./send/send-payment.ts";
 import { type PayerOptions, type PayingAccount, readPayer } from "./sign/payer.ts";
 import type { SignedPayment } from "./sign/signed-payment.ts";
 import type { TopUp } from "./top-up.ts";
+import { knownProtocols, type Protocol } from "./wires/wire.ts";
 
 /** Options of a fetch that pays. */
 export type PayingFetchOptions = PayerOptions & {
@@ -18,6 +19,11 @@ export type PayingFetchOptions = PayerOptions & {
    * RPC endpoints for the payer's balances. Payments are made on these networks and on no other.
    */
   rpcUrls: RpcUrls;
+  /**
+   * Protocols in which payments are made, in order of preference. Of several offers in one answer,
+   * one in the first protocol is paid if it can be. Default `["x402", "mpp"]`.
+   */
+  protocols?: readonly Protocol[] | undefined;
   /** Spending limits. Default: a small budget in a known dollar stablecoin. */
   budget?: Budget | undefined;
   /** Sends the requests. Must not repeat them by itself. Default: the global `fetch`. */
@@ -64,6 +70,7 @@ export type PayingFetchOptions = PayerOptions & {
 export interface PayingFetchContext {
   account: PayingAccount;
   chains: ChainReader;
+  protocols: readonly Protocol[];
   assets: readonly SpendableAsset[];
   budget: SpendingBudget;
   fetch: typeof fetch;
@@ -100,6 +107,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const account = readPayer(options, problems);
   const timeoutMs = positive("balanceTimeoutMs", 5000);
   const chains = createChainReader({ rpcUrls: rpcUrls ?? {}, timeoutMs, problems });
+  const protocols = readProtocols(options.protocols, problems);
   const assets = readBudget(budget, problems);
   const store = budget.file === undefined ? createMemoryStore() : createFileStore(budget.file);
   const limits = {
@@ -118,6 +126,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     ...limits,
     account,
     chains,
+    protocols,
     assets,
     budget: createSpendingBudget({ store, now, chains }),
     fetch: options.fetch ?? fetch,
@@ -131,6 +140,17 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
       options.randomBytes ?? ((size) => globalThis.crypto.getRandomValues(new Uint8Array(size))),
     wait: options.wait ?? ((ms, signal) => sleep(ms, undefined, signal ? { signal } : {})),
   };
+}
+
+function readProtocols(
+  given: PayingFetchOptions["protocols"] = knownProtocols,
+  problems: string[],
+): readonly Protocol[] {
+  const isKnown = given.every((name) => knownProtocols.includes(name));
+  if (given.length === 0 || !isKnown || new Set(given).size < given.length) {
+    problems.push(`protocols is not a list of ${knownProtocols.join(" and ")}, each once`);
+  }
+  return given;
 }
 
 /** Node fires a timer with a longer delay at once. */

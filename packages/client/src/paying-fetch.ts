@@ -3,10 +3,9 @@ import { bookResumed } from "./budget/book-resumed.ts";
 import { holdBudget } from "./budget/hold-budget.ts";
 import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
 import { checkResource } from "./offer/check-resource.ts";
-import { type Candidate, chooseRequirements } from "./offer/choose-requirements.ts";
+import { type Candidate, chooseRequirements, refuse } from "./offer/choose-requirements.ts";
 import { OfferRefusedError, type Refusal } from "./offer/offer-refused-error.ts";
 import { findPaidUrl } from "./offer/paid-url.ts";
-import { readOffer } from "./offer/read-offer.ts";
 import {
   type PayingFetchContext,
   type PayingFetchOptions,
@@ -27,6 +26,7 @@ import {
 import { bookAndSign } from "./sign/book-and-sign.ts";
 import { type SignedPayment, signedPaymentSchema } from "./sign/signed-payment.ts";
 import { type TopUp, toTopUpNeed } from "./top-up.ts";
+import { carriesPayment, readWays } from "./wires/registry.ts";
 
 /** A `fetch` that pays, with the signature of `fetch`. */
 export interface PayingFetch {
@@ -34,8 +34,8 @@ export interface PayingFetch {
    * As `fetch`, but pays for a 402 answer whose offer is within the budget and the funds. It then
    * returns the paid response. `receiptOf` returns the seller's receipt.
    *
-   * A payment that the seller rejects returns its 402 response. So does a 402 that is no offer of
-   * x402. An answer to a paid request that redirects is returned as it is.
+   * A payment that the seller rejects returns its 402 response. So does a 402 that is no offer in
+   * one of the protocols. An answer to a paid request that redirects is returned as it is.
    *
    * @throws PaymentError for every unpaid offer, and for a payment with an unknown outcome; else
    * the error of `fetch`. Aborted before a payment is sent, it throws the signal's reason.
@@ -107,23 +107,33 @@ interface ToppedUp {
   held: readonly string[];
 }
 
+/** What earlier rounds of one call have left. Each round fetches the offer anew. */
+interface Earlier {
+  toppedUp?: ToppedUp;
+  /** Number of offers whose nonce was booked already. */
+  collisions: number;
+}
+
 async function payIfAsked(
   context: PayingFetchContext,
   request: RepeatableRequest,
-  toppedUp?: ToppedUp,
+  earlier: Earlier = { collisions: 0 },
 ): Promise<Response> {
+  const { toppedUp } = earlier;
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
-  const offer = await readOffer(response, offerTimeoutOf(context));
-  if (offer === undefined) return response;
+  const { protocols, now } = context;
+  const timeoutMs = offerTimeoutOf(context);
+  const ways = await readWays(response, { protocols, request, now: now(), timeoutMs });
+  if (ways === undefined) return response;
   dropBody(response);
 
   const { account, assets, chains, allowInsecureHttp, maxBodyBytes, topUp } = context;
   const url = findPaidUrl({ request, response, allowInsecureHttp });
   checkRepeatable(request, maxBodyBytes);
   const { networks } = chains;
-  const { candidates, refusals } = chooseRequirements({ offer, assets, networks });
-  for (const { offered } of candidates) checkResource(offer, offered, url);
+  const { candidates, refusals } = chooseRequirements({ ways, protocols, assets, networks });
+  for (const { way } of candidates) checkResource(way, url);
   if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
 
   const question = { candidates, payer: account.address, chains };
@@ -133,8 +143,13 @@ async function payIfAsked(
     : findFunds(question));
   if (found.funded.length > 0) {
     const held = toppedUp?.held ?? [];
-    const wanted = { candidates: found.funded, offer, request, url, held };
+    const wanted = { candidates: found.funded, request, url, held };
     const payment = await bookAndSign(context, wanted);
+    if (payment === "nonce_in_use") {
+      await awaitFreshOffer(context, { earlier, candidates: found.funded, request });
+      const collisions = earlier.collisions + 1;
+      return payIfAsked(context, request, { ...earlier, collisions });
+    }
     return deliverPayment(context, { request, payment, wasSent: false });
   }
   // Where a balance cannot be read, the funds may be there: no top-up without proof of a shortfall.
@@ -168,7 +183,10 @@ async function topUpAndPay(options: {
     const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
     if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
     isUnused = true;
-    const response = await payIfAsked(context, request, { candidates, held: hold.nonces });
+    const response = await payIfAsked(context, request, {
+      toppedUp: { candidates, held: hold.nonces },
+      collisions: 0,
+    });
     isUnused = !response.ok && paymentOf(response) === undefined;
     if (!isUnused) topUpLimit.noteUsed(hostname);
     return response;
@@ -184,9 +202,36 @@ async function topUpAndPay(options: {
   }
 }
 
-// A request that already carries a payment belongs to another payer.
-function carriesPayment(headers: Headers): boolean {
-  return headers.has(headerName.payment) || headers.has(headerName.paymentSignature);
+/** Number of offers that are fetched in the place of one whose nonce is booked already. */
+const maxCollisions = 5;
+const collisionPauseMs = 50;
+
+/**
+ * Pauses before an offer is fetched in the place of one that another payment answers. Some sellers
+ * derive challenges from the time, so parallel requests get the same one. The random pause parts
+ * them.
+ *
+ * @throws OfferRefusedError `challenge_in_use` when the seller repeats itself without end; the
+ * signal's reason when the caller aborts
+ */
+async function awaitFreshOffer(
+  { wait, randomBytes }: PayingFetchContext,
+  options: { earlier: Earlier; candidates: readonly Candidate[]; request: RepeatableRequest },
+): Promise<void> {
+  const { candidates, request } = options;
+  const { collisions } = options.earlier;
+  if (collisions >= maxCollisions) {
+    const message = "The seller repeats a challenge that another payment has answered";
+    throw new OfferRefusedError(
+      candidates.map((candidate) => refuse(candidate, "challenge_in_use", message)),
+    );
+  }
+  const [random = 0] = randomBytes(1);
+  try {
+    await wait((collisions + 1) * (collisionPauseMs + random), request.signal);
+  } finally {
+    request.signal?.throwIfAborted();
+  }
 }
 
 // The caller agreed to the funded terms: same token, same recipient, no dearer.
@@ -196,7 +241,7 @@ function checkNoWorse(candidates: readonly Candidate[], before: readonly Candida
       (earlier) =>
         earlier.asset === candidate.asset &&
         candidate.amount <= earlier.amount &&
-        isSameAddress(earlier.offered.requirements.payTo, candidate.offered.requirements.payTo),
+        isSameAddress(earlier.way.payTo, candidate.way.payTo),
     );
   if (candidates.every(isKnown)) return;
   throw new PaymentError("offer_changed", "The seller changed its offer during the top-up");
@@ -214,6 +259,10 @@ function checkPaymentFor(request: RepeatableRequest, given: SignedPayment): Sign
     url === request.url.href &&
     bodyHash === hashBody(request) &&
     new URL(payment.sendTo).origin === request.url.origin;
-  if (isSame) return payment;
+  // An `Authorization` of the caller's would give way to the payment in the same header.
+  const isReplaced =
+    payment.header.name === headerName.authorization &&
+    request.headers.has(headerName.authorization);
+  if (isSame && !isReplaced) return payment;
   throw new PaymentError("request_mismatch", "The payment was made for another request");
 }

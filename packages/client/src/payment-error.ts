@@ -19,6 +19,8 @@ export type PaymentErrorCode =
   | "unknown_asset"
   /** The offer's data on a token contradicts the known data. */
   | "asset_mismatch"
+  /** The seller repeats a challenge for which another payment of this budget is booked. */
+  | "challenge_in_use"
   /** Above a limit for one payment, for one host, or for a day. */
   | "over_budget"
   /** No offered network has the funds. */

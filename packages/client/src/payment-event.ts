@@ -1,5 +1,6 @@
 import type { SettleResponse } from "@coinslot/protocol";
 import type { PaymentTerms } from "./sign/signed-payment.ts";
+import type { OfferedWay } from "./wires/wire.ts";
 
 /**
  * Progress of a payment.
@@ -39,6 +40,8 @@ export interface PaymentEvent {
   /** The seller's host, with its port. */
   host: string;
   terms: PaymentTerms;
+  /** The offer that it pays, in the seller's words; with `booked`. */
+  offer?: Pick<OfferedWay, "protocol" | "description"> | undefined;
   /** Number of the attempt that begins, from 1; with `sent`. */
   attempt?: number | undefined;
   receipt?: SettleResponse | undefined;

@@ -77,6 +77,7 @@ export type { Challenge } from "./mpp/challenge.ts";
 export { formatChallenge, parseChallenges, type ReadChallenge } from "./mpp/challenge-header.ts";
 export { challengeNonce } from "./mpp/challenge-nonce.ts";
 export {
+  authorizationType,
   type ChargeRequest,
   decodeChargeRequest,
   encodeChargeRequest,

@@ -1,6 +1,5 @@
-import type { PaymentTerms } from "@coinslot/client";
+import type { PaymentEvent, PaymentTerms } from "@coinslot/client";
 import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
-import type { Offer } from "@coinslot/protocol";
 import { UsageError } from "../exit-code.ts";
 import { formatFacts } from "../terminal.ts";
 import { formatPrice } from "./format-price.ts";
@@ -18,20 +17,21 @@ export async function confirmOffer(
   { terminal, isSilent }: PayContext,
   shown: {
     request: BuyerRequest;
-    offer: Offer | undefined;
+    offer: PaymentEvent["offer"];
     terms: PaymentTerms;
     tokens: readonly SpendableToken[];
     networks: readonly ConfiguredNetwork[];
   },
 ): Promise<void> {
   const { request, offer, terms, tokens, networks } = shown;
-  const description = offer?.resource?.description;
+  const description = offer?.description;
   const name = networks.find(({ network }) => network === terms.network)?.name ?? "";
   terminal.err(
     formatFacts(terminal, {
       request: `${request.method} ${request.url}`,
       ...(description ? { "says it is": printable(description) } : {}),
       costs: `${formatPrice(terms, tokens)} on ${name} (${terms.network})`,
+      ...(offer?.protocol === "mpp" ? { by: "MPP" } : {}),
       to: terms.payTo,
       from: terms.payer,
     }),

@@ -61,6 +61,8 @@ function explainRefusal(error: PaymentError): unknown {
 
 function adviceOn(code: PaymentError["code"]): string | undefined {
   switch (code) {
+    case "challenge_in_use":
+      return "A payment kept for another request may answer it: see its file.";
     case "over_budget":
       return "Give --max-price to allow it.";
     case "insufficient_funds":

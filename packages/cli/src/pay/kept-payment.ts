@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
@@ -56,7 +56,7 @@ export async function keepPayment(
   const elsewhere = [join(folder, name), join(temporaryFolder, name)];
   if (keptFile === undefined) return writeFirst(elsewhere, text);
   try {
-    await writeWhole(keptFile, text);
+    await writeWhole(keptFile, text, { mayReplace: true });
     return keptFile;
   } catch {
     // A full disk, for one. A second copy would have to be ended apart from the first.
@@ -103,7 +103,7 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
   const faults: unknown[] = [];
   for (const file of files) {
     try {
-      await writeWhole(file, text);
+      await writeWhole(file, text, { mayReplace: false });
       return file;
     } catch (error) {
       faults.push(error);
@@ -115,7 +115,13 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
 }
 
 // Atomic rename: after a full disk or a crash, only a complete file has the name to resume from.
-async function writeWhole(file: string, text: string): Promise<void> {
+// A seller of MPP chooses the nonce, and with it the name: no payment replaces another one that is
+// kept. The temporary file excludes a second writer from the check to the rename.
+async function writeWhole(
+  file: string,
+  text: string,
+  { mayReplace }: { mayReplace: boolean },
+): Promise<void> {
   const temporary = `${file}.tmp`;
   try {
     const handle = await open(temporary, "wx", 0o600);
@@ -125,6 +131,7 @@ async function writeWhole(file: string, text: string): Promise<void> {
     } finally {
       await handle.close();
     }
+    if (!mayReplace && existsSync(file)) throw new Error(`${file} holds another payment`);
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);

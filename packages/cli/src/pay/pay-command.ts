@@ -1,3 +1,4 @@
+import type { Protocol } from "@coinslot/client";
 import { parseMoney } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
 import { requireAllowed } from "../allow/require-allowed.ts";
@@ -14,6 +15,7 @@ interface PayOptions {
   data?: string;
   header?: string[];
   maxPrice: string;
+  protocols?: Protocol[];
   yes?: true;
   json?: true;
   resume?: string;
@@ -32,6 +34,7 @@ export function payCommand(terminal: Terminal, io: Io): Command {
       collect,
     )
     .option("--max-price <amount>", "maximum price, in whole tokens", readPrice, "0.10")
+    .option("--protocols <list>", "x402, mpp, or both in order of preference", readProtocols)
     .option("--yes", "pay without a prompt")
     .option("--json", "print JSON: the answer and the payment, in the smallest unit")
     .option("--resume <file>", "resume a payment with an unclear outcome")
@@ -46,6 +49,10 @@ COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with the stablecoins 
 the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separated by commas, where
 decimals, version and name may be omitted for known tokens, or where two RPC hosts agree on them.
 
+It pays by x402 (versions 1 and 2) and by MPP, the Machine Payments Protocol. A URL that offers both is
+paid by x402, unless --protocols mpp,x402 says otherwise. A receipt of MPP counts once the chain shows
+the payment.
+
 On a terminal, control characters are escaped as \\u{1b}, and a binary answer goes into a
 file.
 
@@ -58,10 +65,11 @@ Examples:
   coinslot pay https://api.example.com/weather
   coinslot pay https://api.example.com/search -d '{"q":"rain"}' --max-price 0.01 --yes
   coinslot pay https://api.example.com/upload -X PUT -d @picture.png -H 'Content-Type: image/png'
+  coinslot pay https://api.example.com/weather --protocols mpp
   coinslot pay --resume coinslot-payment-1a2b3c4d.json`,
     )
     .action(async (url: string | undefined, options: PayOptions): Promise<void> => {
-      const { resume, maxPrice } = options;
+      const { resume, maxPrice, protocols } = options;
       const isSilent = options.yes === true;
       const context = {
         terminal: await requireAllowed(terminal, { mayAsk: !isSilent }),
@@ -77,12 +85,23 @@ Examples:
       }
       if (url === undefined) throw new UsageError("Missing argument: URL.");
       const request = await readRequest({ ...options, url, io });
-      return payFor(context, { request, maxPrice });
+      return payFor(context, { request, maxPrice, protocols });
     });
 }
 
 function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
+}
+
+function readProtocols(text: string): Protocol[] {
+  const names = text.split(",").map((name) => name.trim());
+  const protocols = names.flatMap((name): Protocol[] =>
+    name === "x402" || name === "mpp" ? [name] : [],
+  );
+  if (protocols.length < names.length || new Set(names).size < names.length) {
+    throw new InvalidArgumentError("expected x402, mpp, or both with a comma between");
+  }
+  return protocols;
 }
 
 function readPrice(text: string): string {

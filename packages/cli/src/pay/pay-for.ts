@@ -1,10 +1,10 @@
 import {
   createPayingFetch,
+  type PaymentEvent,
   type PaymentTerms,
-  readOffer,
+  type Protocol,
   type SignedPayment,
 } from "@coinslot/client";
-import type { Offer } from "@coinslot/protocol";
 import { InterruptedError, UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
 import { readWallet } from "../read-secret.ts";
@@ -17,18 +17,16 @@ import type { BuyerRequest } from "./read-request.ts";
 import { refuseSecondPayment } from "./refuse-second-payment.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
 
-/** Longest time for an offer in the body of a 402. A body may arrive at one byte a second. */
-const offerTimeoutMs = 10_000;
-
 /**
  * Requests, and pays on request and consent. The signing account asks the person. So the shown
  * terms are the signed terms, and nothing else gets signed.
  */
 export async function payFor(
   context: PayContext,
-  { request, maxPrice }: { request: BuyerRequest; maxPrice: string },
+  wanted: { request: BuyerRequest; maxPrice: string; protocols?: readonly Protocol[] | undefined },
 ): Promise<void> {
   const { terminal, io, allowInsecureHttp } = context;
+  const { request, maxPrice, protocols } = wanted;
   const wallet = readWallet(terminal.env);
   if (wallet === undefined) {
     throw new UsageError("Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, or run coinslot init.");
@@ -37,7 +35,7 @@ export async function payFor(
   const { method, url, headers, body } = request;
   const { host } = new URL(url);
   const tokens = await readSpendableTokens(networks);
-  let offer: Promise<Offer | undefined> | undefined;
+  let offer: PaymentEvent["offer"];
   let terms: PaymentTerms | undefined;
   let kept: string | undefined;
   let signed: SignedPayment | undefined;
@@ -50,22 +48,17 @@ export async function payFor(
         stopWaiting();
         if (terms === undefined) throw new Error("Nothing was offered");
         await refuseSecondPayment(context, { request, terms });
-        await confirmOffer(context, { request, offer: await offer, terms, tokens, networks });
+        await confirmOffer(context, { request, offer, terms, tokens, networks });
         stopWaiting = io.showWaiting(`paying ${host}`);
         return wallet.signTypedData(message);
       },
     },
     rpcUrls: Object.fromEntries(networks.map(({ network, rpcUrls }) => [network, rpcUrls])),
+    protocols,
     budget: toBudget(tokens, maxPrice),
     allowInsecureHttp,
-    async fetch(input, init) {
-      const response = await fetch(input, init);
-      // Not awaited: the client reads it at the same time.
-      if (response.status === 402) offer = readOffer(response, offerTimeoutMs);
-      return response;
-    },
     onPayment(event) {
-      if (event.state === "booked") terms = event.terms;
+      if (event.state === "booked") ({ terms, offer } = event);
       if (event.state === "sent") sent = signed;
     },
     // From here on the money may move, and this process may be killed at any moment.

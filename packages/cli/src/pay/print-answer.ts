@@ -48,6 +48,7 @@ async function printJson(
     payment: outcome
       ? {
           state: outcome.state,
+          protocol: outcome.protocol,
           terms: outcome.payment.terms,
           receipt: outcome.receipt ?? null,
           reason: outcome.reason ?? null,

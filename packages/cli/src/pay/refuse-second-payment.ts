@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type { PaymentTerms } from "@coinslot/client";
 import { isSameAddress } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
@@ -5,7 +6,7 @@ import { isExpiredUnused } from "./is-expired-unused.ts";
 import { forgetPayment, howToResume, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
-import { searchKept } from "./search-kept.ts";
+import { keptNameOf, searchKept } from "./search-kept.ts";
 
 /**
  * Signs no second payment for a request while the first may have been taken, or still may be. The
@@ -19,6 +20,7 @@ export async function refuseSecondPayment(
   { request, terms }: { request: BuyerRequest; terms: PaymentTerms },
 ): Promise<void> {
   const { terminal, io, isSilent } = context;
+  await refuseSecondNonce(context, terms);
   for (const kept of await findKept(context, request, terms)) {
     const { file, payment } = kept;
     const verdict = await isExpiredUnused(terminal.env, payment.terms, io);
@@ -35,6 +37,19 @@ export async function refuseSecondPayment(
     if (!(await terminal.confirm("Pay a second time?"))) throw new UsageError("Nothing was paid.");
     if (verdict === "one node") await forgetPayment(context, file);
   }
+}
+
+/**
+ * A seller of MPP chooses the nonce. A second signature under that of a kept payment, for whatever
+ * request, would pay by the same authorization twice, or on another chain as well.
+ */
+async function refuseSecondNonce({ io }: PayContext, { nonce }: PaymentTerms): Promise<void> {
+  const name = keptNameOf({ nonce });
+  const file = (await searchKept(io)).find((each) => basename(each) === name);
+  if (file === undefined) return;
+  const state = "The seller repeats a challenge that a kept payment answers.";
+  const how = `Resume that one with: ${howToResume(file, io.folder)}`;
+  throw new UnclearError(`${state} Nothing was paid now. ${how}`);
 }
 
 function doubtOf({ validBefore }: PaymentTerms, verdict: "one node" | "unknown"): string {

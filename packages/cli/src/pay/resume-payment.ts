@@ -1,5 +1,6 @@
 import { type BudgetAsset, createPayingFetch, type PaymentTerms } from "@coinslot/client";
-import { findKnownToken, knownAsset } from "@coinslot/protocol";
+import { findNetworks } from "@coinslot/hosting/environment";
+import { findKnownToken, knownAsset, type Network } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
@@ -25,8 +26,8 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
         throw new Error("A payment that is resumed is signed already");
       },
     },
-    // A resume reads no chain: the payment exists, and the seller decides.
-    rpcUrls: { [network]: "http://localhost" },
+    // The payment exists, and the seller decides. Only a receipt of MPP is compared with the chain.
+    rpcUrls: { [network]: rpcUrlsOf(terminal.env, network) },
     allowInsecureHttp,
     budget: { assets: [roomFor(payment.terms)] },
   });
@@ -67,6 +68,11 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
   }
   terminal.err(text);
   return terminal.confirm("Give it up?");
+}
+
+function rpcUrlsOf(env: PayContext["terminal"]["env"], network: Network): readonly string[] {
+  const configured = findNetworks(env, () => undefined).find((each) => each.network === network);
+  return configured?.rpcUrls ?? ["http://localhost"];
 }
 
 /** A budget for one payment, the one agreed to when it was signed. */

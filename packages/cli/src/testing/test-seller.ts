@@ -14,7 +14,7 @@ export interface TestSeller {
 
 /**
  * Sells on a devnet: `GET /weather` and `POST /echo` for $0.001, `GET /dear` for $5. `GET /shaky`
- * is upfront, and its handler fails the first time. `GET /free` costs nothing.
+ * is upfront, and its handler fails the first time. `GET /free` costs nothing. All by MPP, too.
  */
 export async function startTestSeller(options: {
   devnet: Devnet;
@@ -37,6 +37,7 @@ export async function startTestSeller(options: {
       "GET /shaky": { accepts: at("$0.001"), paymentFlow: "upfront" },
     },
     facilitator,
+    { mpp: true },
   );
   const app = express();
   app.use(gate);

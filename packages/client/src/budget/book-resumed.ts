@@ -15,8 +15,8 @@ export async function bookResumed(
   { terms, sendTo }: SignedPayment,
 ): Promise<void> {
   const { network, payer, nonce, validBefore } = terms;
-  if (await budget.holds(nonce)) return;
   const id = { network, asset: terms.asset, payer, nonce };
+  if (await budget.holds(id)) return;
   // A used or expired authorization moves no more tokens. Its past transfer was booked where it was
   // signed.
   if ((await chains.isExecutable({ id, validBefore })) === false) return;
@@ -28,4 +28,7 @@ export async function bookResumed(
   const { hostname: host } = new URL(sendTo);
   const booked = await budget.book({ id, validBefore, asset, amount: BigInt(terms.amount), host });
   if (!booked.ok) throw new PaymentError("over_budget", booked.message);
+  // A seller of MPP chooses the nonce, and may choose one for several tokens.
+  if (booked.isNew || (await budget.holds(id))) return;
+  throw new PaymentError("over_budget", "Another payment is booked under the same nonce");
 }

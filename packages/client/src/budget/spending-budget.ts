@@ -1,4 +1,4 @@
-import type { AuthorizationId } from "@coinslot/protocol";
+import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
 import { type ChainReader, settledHistorySeconds } from "../chain/chain-reader.ts";
 import {
   type Booking,
@@ -35,8 +35,8 @@ export interface BookingRequest {
   insteadOf?: readonly string[] | undefined;
 }
 
-/** Either booked, or the limit that refuses it. */
-export type Booked = { ok: true } | { ok: false; message: string };
+/** Either booked, now or before, or the limit that refuses it. */
+export type Booked = { ok: true; isNew: boolean } | { ok: false; message: string };
 
 /** Books spending before it is signed. */
 export interface SpendingBudget {
@@ -49,7 +49,7 @@ export interface SpendingBudget {
    */
   book(request: BookingRequest): Promise<Booked>;
   /** Resolves to whether an amount is committed to this authorization. */
-  holds(nonce: string): Promise<boolean>;
+  holds(id: AuthorizationId): Promise<boolean>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
   settle(nonce: string): Promise<void>;
   /** Releases a payment that certainly was not made and never will be. */
@@ -75,7 +75,7 @@ export function createSpendingBudget(options: {
   ): Promise<Booked | undefined> {
     const { id, validBefore, asset, amount, host, insteadOf = [] } = request;
     return store.update<Booked | undefined>((before) => {
-      if (isOpen(before, id.nonce)) return { state: before, result: { ok: true } };
+      if (isOpen(before, id.nonce)) return { state: before, result: { ok: true, isNew: false } };
       const at = now();
       if (!clock.isChecked && needsTrustedClock(before, at)) {
         return { state: before, result: undefined };
@@ -90,7 +90,10 @@ export function createSpendingBudget(options: {
       const without = insteadOf.reduce(releaseBooking, state);
       const message = findExceededLimit(without, booking, asset.pot);
       if (message !== undefined) return { state, result: { ok: false, message } };
-      return { state: { ...openBooking(without, booking), bookedAt }, result: { ok: true } };
+      return {
+        state: { ...openBooking(without, booking), bookedAt },
+        result: { ok: true, isNew: true },
+      };
     });
   }
 
@@ -125,7 +128,11 @@ export function createSpendingBudget(options: {
       if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
       return bookAtTrustedTime(request);
     },
-    holds: (nonce) => store.update((state) => ({ state, result: isOpen(state, nonce) })),
+    holds: (id) =>
+      store.update((state) => ({
+        state,
+        result: state.open.some((each) => authorizationKey(each.id) === authorizationKey(id)),
+      })),
     settle: (nonce) =>
       store.update((state) => ({ state: settleBooking(state, nonce), result: undefined })),
     release: (nonce) =>

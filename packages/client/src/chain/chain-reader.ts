@@ -50,6 +50,11 @@ export interface ChainReader {
    * known. `false` needs all endpoints to agree.
    */
   isExecutable(expiring: Expiring): Promise<boolean | undefined>;
+  /**
+   * Resolves to whether an authorization is used, or cancelled, in the newest block of any endpoint;
+   * `undefined` when none returned it.
+   */
+  isUsed(id: AuthorizationId): Promise<boolean | undefined>;
   /** The time by each endpoint that returned one, in unix milliseconds. */
   readTimes(): Promise<number[]>;
 }
@@ -127,13 +132,19 @@ export function createChainReader(options: {
       return answers.length > 0 && answers.every((answer) => answer === false) ? false : undefined;
     },
 
+    async isUsed(id) {
+      const found = await readByAll({ id });
+      const answers = found.flatMap((use) => (use === undefined ? [] : [use.isUsed]));
+      return answers.length === 0 ? undefined : answers.includes(true);
+    },
+
     async readTimes() {
       const times = await Promise.all([...nodes.values()].flat().map(readTime));
       return times.filter((time) => time !== undefined);
     },
   };
 
-  function readByAll({ id }: Expiring): Promise<(Use | undefined)[]> {
+  function readByAll({ id }: Pick<Expiring, "id">): Promise<(Use | undefined)[]> {
     const asked = nodes.get(id.network) ?? [];
     return Promise.all(asked.map((node) => readUse(node, id)));
   }

@@ -2,6 +2,7 @@ import type { Offer } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { PaymentError } from "../payment-error.ts";
 import { requirements } from "../testing/seller.ts";
+import { waysOf } from "../wires/x402/x402.ts";
 import { checkResource } from "./check-resource.ts";
 
 /**
@@ -22,7 +23,7 @@ function refusalAt(url: string, resource: string | undefined, version: 1 | 2): s
   const named = version === 2 && resource !== undefined ? { resource: { url: resource } } : {};
   const offer: Offer = { x402Version: version, error: "", accepts: [offered], ...named };
   try {
-    checkResource(offer, offered, new URL(url));
+    for (const way of waysOf(offer)) checkResource(way, new URL(url));
     return undefined;
   } catch (error) {
     if (!(error instanceof PaymentError)) throw error;

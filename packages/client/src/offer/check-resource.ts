@@ -1,5 +1,5 @@
-import type { Offer, OfferedRequirements } from "@coinslot/protocol";
 import { PaymentError } from "../payment-error.ts";
+import type { OfferedWay } from "../wires/wire.ts";
 import { isPrivateHost } from "./private-host.ts";
 
 /**
@@ -9,8 +9,7 @@ import { isPrivateHost } from "./private-host.ts";
  *
  * @throws PaymentError `resource_mismatch`
  */
-export function checkResource(offer: Offer, offered: OfferedRequirements, url: URL): void {
-  const resource = offered.x402Version === 1 ? offered.resourceUrl : offer.resource?.url;
+export function checkResource({ resource }: Pick<OfferedWay, "resource">, url: URL): void {
   if (resource === undefined || resource === "") return;
   const named = URL.canParse(resource, url.href) ? new URL(resource, url) : undefined;
   if (named === undefined || !isHttp(named)) {

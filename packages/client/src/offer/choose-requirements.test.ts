@@ -2,6 +2,7 @@ import { type Offer, plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/
 import { describe, expect, it } from "vitest";
 import { type BudgetAsset, readBudget } from "../budget/spending-policy.ts";
 import { requirements } from "../testing/seller.ts";
+import { waysOf } from "../wires/x402/x402.ts";
 import { chooseRequirements } from "./choose-requirements.ts";
 
 const points: BudgetAsset = {
@@ -22,7 +23,13 @@ function choose(assets: BudgetAsset[], changes: Parameters<typeof requirements>[
   });
   const offer: Offer = { x402Version: 2, accepts };
   const networks = new Set([plasma, stable]);
-  return chooseRequirements({ offer, assets: readBudget({ assets }, []), networks });
+  const ways = waysOf(offer);
+  return chooseRequirements({
+    ways,
+    protocols: ["x402", "mpp"],
+    assets: readBudget({ assets }, []),
+    networks,
+  });
 }
 
 function order(assets: BudgetAsset[], changes: Parameters<typeof requirements>[0][]): string[] {

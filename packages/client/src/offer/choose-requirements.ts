@@ -1,21 +1,16 @@
-import {
-  type Network,
-  type Offer,
-  type OfferedRequirements,
-  paymentFlowSchema,
-  symbolOf,
-} from "@coinslot/protocol";
+import { type Network, symbolOf } from "@coinslot/protocol";
 import {
   findAsset,
   inBucket,
   type SpendableAsset,
   showInBucket,
 } from "../budget/spending-policy.ts";
+import type { OfferedWay, Protocol } from "../wires/wire.ts";
 import type { Refusal, RefusalCode } from "./offer-refused-error.ts";
 
 /** An entry of an offer that this payer may pay, if it has the funds and room in its budget. */
 export interface Candidate {
-  offered: OfferedRequirements;
+  way: OfferedWay;
   /** The budget's data on the asset; the offer's data is only compared with it. */
   asset: SpendableAsset;
   /** In the token's smallest unit. */
@@ -24,28 +19,32 @@ export interface Candidate {
 
 /**
  * Sorts the entries of an offer into payable ones, best first, and refused ones. The order is that
- * of the assets in the budget. Among all that count in dollars, the cheapest comes first. Sends no
- * request.
+ * of the protocols, and within one that of the assets in the budget. Among all that count in
+ * dollars, the cheapest comes first. Sends no request.
  */
 export function chooseRequirements(options: {
-  offer: Offer;
+  ways: readonly OfferedWay[];
+  /** The protocols in which this payer pays, in order of preference. */
+  protocols: readonly Protocol[];
   /** The assets of the budget, in order of preference. */
   assets: readonly SpendableAsset[];
   /** Networks on which this payer can look at its funds. */
   networks: ReadonlySet<Network>;
 }): { candidates: Candidate[]; refusals: Refusal[] } {
-  const { offer, assets, networks } = options;
+  const { ways, protocols, assets, networks } = options;
   const candidates: Candidate[] = [];
   const refusals: Refusal[] = [];
-  for (const offered of offer.accepts) {
-    const examined = examine(offered, assets, networks);
+  for (const way of ways) {
+    const examined = examine(way, assets, networks);
     if ("code" in examined) refusals.push(examined);
     else candidates.push(examined);
   }
+  const rankOfProtocol = ({ way }: Candidate) => protocols.indexOf(way.protocol);
   const rankOfPot = ({ asset }: Candidate) => assets.findIndex(({ pot }) => pot === asset.pot);
   const rankOfAsset = ({ asset }: Candidate) => assets.indexOf(asset);
   candidates.sort(
     (a, b) =>
+      rankOfProtocol(a) - rankOfProtocol(b) ||
       rankOfPot(a) - rankOfPot(b) ||
       compare(inBucket(a.asset, a.amount), inBucket(b.asset, b.amount)) ||
       rankOfAsset(a) - rankOfAsset(b),
@@ -55,26 +54,18 @@ export function chooseRequirements(options: {
 
 /** The refusal of a candidate that was payable at first. */
 export function refuse(candidate: Candidate, code: RefusalCode, message: string): Refusal {
-  return toRefusal(candidate.offered, code, message);
+  return toRefusal(candidate.way, code, message);
 }
 
 function examine(
-  offered: OfferedRequirements,
+  way: OfferedWay,
   assets: readonly SpendableAsset[],
   networks: ReadonlySet<Network>,
 ): Candidate | Refusal {
-  const { scheme, network, asset: address, extra } = offered.requirements;
-  const no = (code: RefusalCode, message: string) => toRefusal(offered, code, message);
+  const { network, asset: address, token, fault } = way;
+  const no = (code: RefusalCode, message: string) => toRefusal(way, code, message);
 
-  if (scheme !== "exact" || (extra?.assetTransferMethod ?? "eip3009") !== "eip3009") {
-    return no("unsupported_offer", "Only the scheme exact with EIP-3009 transfers is paid");
-  }
-  // Another flow may settle on other terms than those that this client accepted.
-  if (!paymentFlowSchema.safeParse(extra?.paymentFlow ?? "authorization").success) {
-    const flows = paymentFlowSchema.options.join(" and ");
-    const message = `Only the payment flows ${flows} are paid, and the offer has another`;
-    return no("unsupported_offer", message);
-  }
+  if (fault !== undefined) return no("unsupported_offer", fault);
   if (!networks.has(network)) {
     return no("unsupported_offer", `No RPC URL is configured for ${network}`);
   }
@@ -85,14 +76,14 @@ function examine(
   // Other decimals make a high price look low, and another domain makes another signature. An offer
   // may leave them out: they are known.
   for (const key of ["name", "version", "decimals"] as const) {
-    if (extra?.[key] !== undefined && extra[key] !== asset[key]) {
+    if (token[key] !== undefined && token[key] !== asset[key]) {
       return no(
         "asset_mismatch",
         `The offer has a wrong ${key} for ${symbolOf(asset)} on ${network}`,
       );
     }
   }
-  const amount = BigInt(offered.requirements.amount);
+  const amount = BigInt(way.amount);
   const { limits } = asset.pot;
   if (inBucket(asset, amount) > limits.perPayment) {
     const price = showInBucket(asset.pot, inBucket(asset, amount));
@@ -100,11 +91,11 @@ function examine(
     const message = `${price} is more than the budget allows for one payment: ${limit}`;
     return no("over_budget", message);
   }
-  return { offered, asset, amount };
+  return { way, asset, amount };
 }
 
-function toRefusal(offered: OfferedRequirements, code: RefusalCode, message: string): Refusal {
-  const { network, asset, payTo, amount } = offered.requirements;
+function toRefusal(way: OfferedWay, code: RefusalCode, message: string): Refusal {
+  const { network, asset, payTo, amount } = way;
   return { code, message, network, asset, payTo, amount: BigInt(amount) };
 }
 

@@ -7,6 +7,7 @@ export type RefusalCode = Extract<
   | "unsupported_offer"
   | "unknown_asset"
   | "asset_mismatch"
+  | "challenge_in_use"
   | "over_budget"
   | "insufficient_funds"
   | "balance_unreadable"
@@ -25,6 +26,7 @@ export interface Refusal {
 
 // Ordered by progress: the further an entry came before it failed, the more useful its reason.
 const byProgress: readonly RefusalCode[] = [
+  "challenge_in_use",
   "over_budget",
   // An unreadable balance does not prove that the funds are missing.
   "balance_unreadable",

@@ -2,6 +2,7 @@ import { releaseBooking } from "../budget/release-booking.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { PaymentError } from "../payment-error.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
+import { confirmReceipt } from "./confirm-receipt.ts";
 import { noteOutcome, type PaymentOutcome } from "./payment-outcome.ts";
 import type { RepeatableRequest } from "./repeatable-request.ts";
 import { sendPayment } from "./send-payment.ts";
@@ -26,7 +27,8 @@ export async function deliverPayment(
   const { host } = new URL(sendTo);
   const onSend = (attempt: number) => onPayment({ state: "sent", host, terms, attempt });
   try {
-    const { response, outcome } = await sendPayment({ ...context, ...options, onSend });
+    const { response, ...sent } = await sendPayment({ ...context, ...options, onSend });
+    const outcome = await confirmReceipt(context, sent.outcome, options.request.signal);
     const { state, receipt, reason } = outcome;
     if (state === "settled") await settle(context, outcome);
     noteOutcome(response, outcome);

@@ -1,5 +1,6 @@
 import type { SettleResponse } from "@coinslot/protocol";
 import type { SignedPayment } from "../sign/signed-payment.ts";
+import type { Protocol } from "../wires/wire.ts";
 
 /**
  * Outcome of a payment, as far as the seller's answer proves it.
@@ -11,6 +12,8 @@ import type { SignedPayment } from "../sign/signed-payment.ts";
  */
 export interface PaymentOutcome {
   state: "settled" | "rejected" | "unclear";
+  /** The protocol in which it was paid. */
+  protocol: Protocol;
   payment: SignedPayment;
   /** The seller's claim of the settlement, if the answer carried it. */
   receipt?: SettleResponse | undefined;

@@ -1,5 +1,6 @@
-import { DecodeError, decodeReceipt, headerName, type SettleResponse } from "@coinslot/protocol";
-import { readOffer } from "../offer/read-offer.ts";
+import type { SettleResponse } from "@coinslot/protocol";
+import type { SignedPayment } from "../sign/signed-payment.ts";
+import { wireOf } from "../wires/registry.ts";
 import type { PaymentOutcome } from "./payment-outcome.ts";
 import { readRefusal } from "./read-refusal.ts";
 
@@ -38,8 +39,9 @@ const failures = new Set([429, 500, 504]);
 const chargeWaitMs = 2_000;
 
 /** Reads the payment's outcome from the answer. The body can still be read afterwards. */
-export async function readAnswer(response: Response): Promise<Answer> {
-  const receipt = readReceipt(response.headers);
+export async function readAnswer(response: Response, payment: SignedPayment): Promise<Answer> {
+  const wire = wireOf(payment);
+  const receipt = wire.readReceipt(response.headers, payment);
   const known = receipt === undefined ? {} : { receipt };
   if (response.status === 409 && (await readRefusal(response))?.error === keyConflict) {
     return { kind: "final", state: "rejected", ...known, reason: keyConflict };
@@ -61,7 +63,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
     return { kind: "final", state: "rejected", receipt, reason: receipt.errorReason };
   }
   const state = (await isCharged(response)) ? "unclear" : "rejected";
-  const reason = (await readOffer(response))?.error;
+  const reason = await wire.readReason(response);
   return { kind: "final", state, ...known, ...(reason ? { reason } : {}) };
 }
 
@@ -73,7 +75,7 @@ async function isCharged(response: Response): Promise<boolean> {
   try {
     return (await readRefusal(response, chargeWaitMs))?.charged === true;
   } catch {
-    // A body that breaks off says nothing. `readOffer` decides whether its header suffices.
+    // A body that breaks off says nothing. The wire decides whether a header suffices.
     return false;
   }
 }
@@ -85,17 +87,5 @@ async function isStopped(response: Response): Promise<boolean> {
     return refusal?.error === paymentsStopped && refusal.charged === false;
   } catch {
     return false;
-  }
-}
-
-function readReceipt(headers: Headers): SettleResponse | undefined {
-  const header =
-    headers.get(headerName.paymentResponse) ?? headers.get(headerName.paymentResponseV1);
-  if (header === null) return undefined;
-  try {
-    return decodeReceipt(header);
-  } catch (error) {
-    if (error instanceof DecodeError) return undefined;
-    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { readText } from "../offer/read-offer.ts";
+import { readText } from "../wires/read-text.ts";
 
 const refusalSchema = z.object({
   /** A code for programs. */

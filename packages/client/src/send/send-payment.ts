@@ -1,6 +1,7 @@
 import { headerName } from "@coinslot/protocol";
 import { PaymentError } from "../payment-error.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
+import { wireOf } from "../wires/registry.ts";
 import { dropBody } from "./drop-body.ts";
 import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
 import type { PaymentOutcome } from "./payment-outcome.ts";
@@ -53,13 +54,14 @@ export async function sendPayment(options: {
     const attempt = await tryOnce(options);
     if (attempt.kind === "answered" && attempt.answer.kind === "final") {
       const { state, receipt, reason } = attempt.answer;
+      const protocol = wireOf(payment).name;
       // A seller that has settled an earlier attempt, without recognising it, rejects this one as
       // used. A plain 402 would then invite the caller to pay twice.
       if (state === "rejected" && wasSent) {
         dropBody(attempt.response);
         throw giveUp({ payment, request, attempt, wasSent, reason });
       }
-      return { response: attempt.response, outcome: { state, payment, receipt, reason } };
+      return { response: attempt.response, outcome: { state, protocol, payment, receipt, reason } };
     }
     wasSent ||= attempt.kind === "answered" || attempt.wasSent;
     if (attempt.kind === "answered") dropBody(attempt.response);
@@ -106,7 +108,7 @@ async function tryOnce(options: {
   };
   try {
     const response = await options.fetch(payment.sendTo, init);
-    return { kind: "answered", response, answer: await readAnswer(response) };
+    return { kind: "answered", response, answer: await readAnswer(response, payment) };
   } catch (cause) {
     // The reason of an abort is the caller's, and may describe another connection.
     const wasSent = request.signal?.aborted === true || !isNotConnected(cause);

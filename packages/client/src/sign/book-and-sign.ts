@@ -1,4 +1,4 @@
-import { headerName, type Offer } from "@coinslot/protocol";
+import { type AuthorizationId, headerName } from "@coinslot/protocol";
 import { bytesToHex } from "viem";
 import { releaseBooking } from "../budget/release-booking.ts";
 import { type Candidate, refuse } from "../offer/choose-requirements.ts";
@@ -10,7 +10,8 @@ import { draftTerms, signPayment } from "./sign-payment.ts";
 import type { SignedPayment } from "./signed-payment.ts";
 
 /**
- * Books and signs the first of the candidates for which the budget has room.
+ * Books and signs the first of the candidates for which the budget has room. A nonce that the
+ * seller chose and that is booked already is not signed again: the seller has to offer afresh.
  *
  * On any throw, no payment is left, and none is booked. The exception: once `beforeSend` has got
  * the payment, it may be kept. Then it stays booked until it cannot be used.
@@ -23,14 +24,13 @@ export async function bookAndSign(
   context: PayingFetchContext,
   wanted: {
     candidates: readonly Candidate[];
-    offer: Offer;
     request: RepeatableRequest;
     /** Destination of the payment. */
     url: URL;
     /** Nonces of bookings that have reserved the room for this payment. */
     held: readonly string[];
   },
-): Promise<SignedPayment> {
+): Promise<SignedPayment | "nonce_in_use"> {
   const { account, budget, onPayment } = context;
   const { request, url, held: insteadOf } = wanted;
   const { host, hostname } = url;
@@ -53,7 +53,9 @@ export async function bookAndSign(
       refusals.push(refuse(candidate, "over_budget", booked.message));
       continue;
     }
-    onPayment({ state: "booked", host, terms });
+    if (!booked.isNew || (await isUsedUp(context, candidate, id))) return "nonce_in_use";
+    const { protocol, description } = candidate.way;
+    onPayment({ state: "booked", host, terms, offer: { protocol, description } });
     let isHandedOver = false;
     try {
       request.signal?.throwIfAborted();
@@ -74,6 +76,21 @@ export async function bookAndSign(
     }
   }
   throw new OfferRefusedError(refusals);
+}
+
+/**
+ * Frees the booking of a nonce that the seller chose and that the chain shows as used. The booking
+ * of a settled payment ends, so its nonce is not known here. After the booking: no payment of this
+ * budget comes between.
+ */
+async function isUsedUp(
+  { budget, chains }: PayingFetchContext,
+  { way }: Candidate,
+  id: AuthorizationId,
+): Promise<boolean> {
+  if (way.nonce === undefined || (await chains.isUsed(id)) !== true) return false;
+  await budget.release(id.nonce);
+  return true;
 }
 
 // A signer may wait for a person without end. A signature after the abort is dropped.

@@ -18,9 +18,14 @@ export const signedPaymentSchema = z.object({
   request: z.object({ method: z.string(), url: z.url(), bodyHash: z.string() }),
   /** Where it is sent: the URL of the request, or where that was redirected on the same origin. */
   sendTo: z.url(),
-  /** The HTTP header of the payment; its name implies the version of the protocol. */
+  /** The HTTP header of the payment; its name implies the protocol and its version. */
   header: z.object({
-    name: z.enum([headerName.payment, headerName.paymentSignature]),
+    name: z.enum([
+      headerName.payment,
+      headerName.paymentSignature,
+      headerName.authorization,
+      headerName.paymentAuthorization,
+    ]),
     value: z.string().max(maxHeaderLength),
   }),
   idempotencyKey: z.string(),

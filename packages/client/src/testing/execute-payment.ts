@@ -1,15 +1,23 @@
 import type { Devnet } from "@coinslot/devnet";
-import { eip3009Abi, type Hex } from "@coinslot/protocol";
+import { type Authorization, eip3009Abi, type Hex } from "@coinslot/protocol";
 import { parseSignature } from "viem";
 import type { PaidRequest } from "./seller.ts";
 
 /** Moves the tokens as a seller would, and waits until they have moved; resolves to the transaction hash. */
-export async function executePayment(
-  { client, token }: Devnet,
+export function executePayment(
+  devnet: Devnet,
   { authorization, payload }: PaidRequest,
 ): Promise<Hex> {
+  return executeAuthorization(devnet, { authorization, signature: payload.payload.signature });
+}
+
+/** The same, for a signed authorization. */
+export async function executeAuthorization(
+  { client, token }: Devnet,
+  { authorization, signature }: { authorization: Authorization; signature: Hex },
+): Promise<Hex> {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const { r, s, yParity } = parseSignature(payload.payload.signature);
+  const { r, s, yParity } = parseSignature(signature);
   const hash = await client.writeContract({
     address: token,
     abi: eip3009Abi,

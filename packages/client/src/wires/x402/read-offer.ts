@@ -5,9 +5,7 @@ import {
   type Offer,
   parsePaymentRequiredV1,
 } from "@coinslot/protocol";
-
-/** Largest body that is searched for an offer of version 1. */
-const maxBodyBytes = 262_144;
+import { readText } from "../read-text.ts";
 
 /**
  * The offer of a 402 answer: version 2 from its header, else version 1 from its body. The response
@@ -37,30 +35,4 @@ function unlessUnreadable(read: () => Offer): Offer | undefined {
     if (error instanceof DecodeError || error instanceof SyntaxError) return undefined;
     throw error;
   }
-}
-
-/** The text of a body that is not too large, or the part that has arrived in time. */
-export async function readText(
-  response: Response,
-  timeoutMs?: number,
-): Promise<string | undefined> {
-  if (response.body === null) return undefined;
-  const decoder = new TextDecoder();
-  const reader = response.body.getReader();
-  // Not awaited: a copy is only cancelled when the response itself has come to its end, too.
-  const stop = () => void reader.cancel().catch(() => undefined);
-  const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
-  let text = "";
-  try {
-    for (let length = 0; length <= maxBodyBytes; ) {
-      const { done, value } = await reader.read();
-      if (done) return text + decoder.decode();
-      length += value.byteLength;
-      text += decoder.decode(value, { stream: true });
-    }
-  } finally {
-    clearTimeout(timer);
-  }
-  stop();
-  return undefined;
 }
