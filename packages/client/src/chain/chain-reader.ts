@@ -133,9 +133,13 @@ export function createChainReader(options: {
     },
 
     async isUsed(id) {
-      const found = await readByAll({ id });
-      const answers = found.flatMap((use) => (use === undefined ? [] : [use.isUsed]));
-      return answers.length === 0 ? undefined : answers.includes(true);
+      const asked = nodes.get(id.network) ?? [];
+      const readings = asked.map((node) => readUse(node, id));
+      const proofs = readings.map(async (reading) => (await reading)?.isUsed || Promise.reject());
+      // One that shows it is enough: another endpoint may hang until its time is over.
+      if (await Promise.any(proofs).catch(() => false)) return true;
+      const found = await Promise.all(readings);
+      return found.every((use) => use === undefined) ? undefined : false;
     },
 
     async readTimes() {
@@ -144,7 +148,7 @@ export function createChainReader(options: {
     },
   };
 
-  function readByAll({ id }: Pick<Expiring, "id">): Promise<(Use | undefined)[]> {
+  function readByAll({ id }: Expiring): Promise<(Use | undefined)[]> {
     const asked = nodes.get(id.network) ?? [];
     return Promise.all(asked.map((node) => readUse(node, id)));
   }
