@@ -33,6 +33,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "request a URL, and pay for it once you have seen the offer",
     load: async () => (await import("./pay/pay-command.ts")).payCommand,
   },
+  verify: {
+    summary: "check a 402 seller from outside: offers, payments, replays and receipts",
+    load: async () => (await import("./verify/verify-command.ts")).verifyCommand,
+  },
   allow: {
     summary: "allow the nodes, tokens and keys of this folder's .env file",
     load: async () => (await import("./allow/allow-command.ts")).allowCommand,
@@ -90,7 +94,8 @@ you know; 130 when it was interrupted.`;
  */
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
-  return name === "pay" || (name === "bridge" && ["send", "track"].includes(subject));
+  if (name === "pay" || name === "verify") return true;
+  return name === "bridge" && ["send", "track"].includes(subject);
 }
 
 /**

@@ -8,7 +8,7 @@ import type { SpendableToken } from "./spendable-tokens.ts";
  * value.
  */
 export function formatPrice(
-  { network, asset, amount }: PaymentTerms,
+  { network, asset, amount }: Pick<PaymentTerms, "network" | "asset" | "amount">,
   tokens: readonly SpendableToken[],
 ): string {
   const token = tokens.find(

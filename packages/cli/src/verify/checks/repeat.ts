@@ -1,0 +1,18 @@
+import { isSuccess } from "../ask-seller.ts";
+import { failed, notChecked, passed, type WireCheck } from "../check.ts";
+
+/** Whether a served payment, which is public by now, is refused when it comes again. */
+export const repeat: WireCheck = {
+  name: "repeat",
+  scope: "wire",
+  payments: 0,
+  needsPayer: true,
+  usesPurchase: true,
+  async run(probe, wire) {
+    const { answer, payment } = await probe.purchase(wire);
+    if (!isSuccess(answer)) return notChecked(`the payment was answered ${answer.status}`);
+    const again = await probe.send(payment);
+    const found = `the same payment again is answered ${again.status}`;
+    return isSuccess(again) ? failed(found) : passed(found);
+  },
+};
