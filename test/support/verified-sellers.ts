@@ -72,7 +72,7 @@ export const verifiedSellers: readonly VerifiedSeller[] = [
     start(devnet) {
       // Of another package than its type, which it takes by its form.
       type Facilitator = Exclude<
-        NonNullable<NonNullable<evm.charge.Parameters["x402"]>["facilitator"]>,
+        NonNullable<NonNullable<Parameters<typeof evm.charge>[0]["x402"]>["facilitator"]>,
         string
       >;
       const facilitator = referenceFacilitator(devnet, 1) as unknown as Facilitator;

@@ -91,7 +91,7 @@ function findTerms(options: {
   maxPrice: string;
 }): Map<string, PaymentRequirements> {
   const { target, offers, token, maxPrice } = options;
-  const most = toBudget([token], maxPrice).assets?.[0]?.limits.perPayment ?? 0n;
+  const most = toBudget([token], maxPrice).assets?.[0]?.limits?.perPayment ?? 0n;
   const routes = [
     [target.path, offers.main],
     [target.otherPath, offers.other],

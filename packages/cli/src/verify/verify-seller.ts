@@ -95,7 +95,7 @@ export async function verifySeller(run: Verification): Promise<Verified> {
 }
 
 /** An amount in whole tokens. */
-export function priceOf(token: SpendableToken, amount: bigint): string {
+function priceOf(token: SpendableToken, amount: bigint): string {
   const { network, address } = token;
   return formatPrice({ network, asset: address, amount: `${amount}` }, [token]);
 }
