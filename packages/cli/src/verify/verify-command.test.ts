@@ -147,16 +147,16 @@ describe("the money of coinslot verify", () => {
     const before = await balanceOf(buyer.address);
     const refused = await verify(`${seller.url}/weather`, args, { answer: false });
     expect(refused.questions).toEqual(["Pay?"]);
-    expect(refused.err).toMatch(/at most 4[\s\S]*at most 0\.004 USDT0 in all/);
+    expect(refused.err).toMatch(/at most 6[\s\S]*at most 0\.006 USDT0 in all/);
     expect(refused.code).toBe(exitCode.usage);
     expect((await verify(`${seller.url}/weather`, args)).err).toContain("add --yes");
     expect(await balanceOf(buyer.address)).toBe(before);
 
     const paid = await verify(`${seller.url}/weather`, args, { answer: true });
     expect(paid.code).toBe(exitCode.done);
-    expect(paid.err).toContain("payment 4 of at most 4");
-    // The two underpaid ones are not taken.
-    expect(before - (await balanceOf(buyer.address))).toBe(2000n);
+    expect(paid.err).toContain("payment 6 of at most 6");
+    // The three underpaid ones are not taken.
+    expect(before - (await balanceOf(buyer.address))).toBe(3000n);
   });
 
   it("is at most --max-price for each payment: a dearer route is not checked", async () => {
