@@ -1,3 +1,4 @@
+import { withDatabase } from "@coinslot/devnet";
 import type { SettleResponse } from "@coinslot/protocol";
 import { parseGwei } from "viem";
 import { toAccount } from "viem/accounts";
@@ -116,6 +117,27 @@ describe("a relayer's nonce", () => {
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
     expect(await countUsed(here)).toBe(3);
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+  });
+
+  it("is followed no longer when the ledger has its transaction as lost", async () => {
+    const here = await begin("sqlite");
+    const { devnet, ledger, start, pay } = here;
+    const facilitator = await start({
+      times: { resendMs: 50, replaceMs: 100, loseMs: 600_000, sweepMs: 200 },
+    });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(1), 20_000);
+    // As a process of an older release gives it up, which does not look at the lease.
+    await withDatabase(ledger.url, async ({ execute }) => {
+      await execute("update payments set state = 'failed', reason = 'expired'");
+      await execute("update transactions set state = 'lost'");
+    });
+    await vi.waitFor(async () => {
+      const metric = "coinslot_transactions_in_flight";
+      expect(await facilitator.metrics.getSingleMetricAsString(metric)).toMatch(/ 0$/m);
+    }, 20_000);
+    expect(await settled).toMatchObject({ success: false });
   });
 
   it("is kept when it was used after a node took the transaction, which then answers late", async () => {

@@ -10,13 +10,19 @@ import { followHeads, type Relayer, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
-/** Compares ledger and chain under a new lease, or after a block has left the chain. */
+/**
+ * Compares ledger and chain under a new lease, after a block has left the chain, or where the ledger
+ * has ended what is followed here: a process of an older release gives up a transaction as lost,
+ * whatever lease holds its relayer.
+ */
 export async function reconcile(relayer: Relayer): Promise<void> {
   relayer.isStale = true;
-  const { context, state, identity } = relayer;
-  const { ledger, clock } = context;
+  const { context, state, identity, labels } = relayer;
+  const { ledger, clock, metrics } = context;
   const { lease } = state;
   if (lease === undefined) return;
+  // A transaction is stored before it is followed: the read below has those that are still open.
+  const followed = [...state.open.keys()];
   const [open, highest = -1] = await Promise.all([
     findOpenTransactions(ledger, identity),
     findHighestNonce(ledger, identity),
@@ -24,6 +30,10 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   const next = Math.max(state.nextNonce ?? 0, highest + 1);
   const used = await countUsedNonces(relayer, next);
   if (state.lease?.epoch !== lease.epoch) return;
+  const openIds = new Set(open.map(({ id }) => id));
+  for (const id of followed) if (!openIds.has(id)) state.open.delete(id);
+  metrics.inFlight.set(labels, countInFlight(state));
+  followHeads(relayer);
   for (const transaction of open) {
     const tracked = state.open.get(transaction.id);
     if (tracked) learnFromLedger(tracked, transaction);
