@@ -17,5 +17,6 @@ export {
   type ConfiguredNetwork,
   findNetworks,
   hasWitnesses,
+  isHttpUrl,
 } from "./networks/configured-networks.ts";
 export type { Setting } from "./setting.ts";

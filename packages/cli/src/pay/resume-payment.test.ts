@@ -309,6 +309,20 @@ it("a kept payment that cannot be written again is reported with its existing fi
   });
 });
 
+it.each([[[]], [["node.example"]]])(
+  "a kept payment is sent again where its network has no RPC URL, as by %j",
+  async (rpcUrls) => {
+    const { url, payments } = await startSeller(500);
+    await inFolder(async (folder) => {
+      await pay(folder, [url, "--yes"]);
+      const [file = ""] = readdirSync(folder);
+      const resumed = await pay(folder, ["--resume", file], { rpcUrls });
+      expect(resumed.code).toBe(exitCode.unclear);
+      expect(payments).toHaveLength(2);
+    });
+  },
+);
+
 it("a kept payment above the maximum size is not read", async () => {
   const { url } = await startSeller(500);
   await inFolder(async (folder) => {

@@ -1,5 +1,5 @@
 import { type BudgetAsset, createPayingFetch, type PaymentTerms } from "@coinslot/client";
-import { findNetworks } from "@coinslot/hosting/environment";
+import { findNetworks, isHttpUrl } from "@coinslot/hosting/environment";
 import { findKnownToken, knownAsset, type Network } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
@@ -26,7 +26,7 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
         throw new Error("A payment that is resumed is signed already");
       },
     },
-    // The payment exists, and the seller decides. Only a receipt of MPP is compared with the chain.
+    // The payment exists, and the seller decides. Only a receipt of MPP needs the chain.
     rpcUrls: { [network]: rpcUrlsOf(terminal.env, network) },
     allowInsecureHttp,
     budget: { assets: [roomFor(payment.terms)] },
@@ -70,9 +70,11 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
   return terminal.confirm("Give it up?");
 }
 
+/** One that is missing or malformed stops no resume: the payment may have been taken. */
 function rpcUrlsOf(env: PayContext["terminal"]["env"], network: Network): readonly string[] {
   const configured = findNetworks(env, () => undefined).find((each) => each.network === network);
-  return configured?.rpcUrls ?? ["http://localhost"];
+  const rpcUrls = configured?.rpcUrls.filter(isHttpUrl) ?? [];
+  return rpcUrls.length > 0 ? rpcUrls : ["http://localhost"];
 }
 
 /** A budget for one payment, the one agreed to when it was signed. */
