@@ -123,8 +123,9 @@ async function writeWhole(
   { mayReplace }: { mayReplace: boolean },
 ): Promise<void> {
   const temporary = `${file}.tmp`;
+  // Outside: what another writer holds is not removed here.
+  const handle = await open(temporary, "wx", 0o600);
   try {
-    const handle = await open(temporary, "wx", 0o600);
     try {
       await handle.writeFile(text);
       await handle.sync();

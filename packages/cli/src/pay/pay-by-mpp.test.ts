@@ -1,11 +1,18 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
-import { chainIdOf, encodeChargeRequest, evmCharge, formatChallenge } from "@coinslot/protocol";
+import {
+  chainIdOf,
+  challengeNonce,
+  encodeChargeRequest,
+  evmCharge,
+  formatChallenge,
+} from "@coinslot/protocol";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, type RunOptions, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
+import { keptNameOf } from "./search-kept.ts";
 
 let devnet: Devnet;
 let seller: TestSeller;
@@ -111,6 +118,20 @@ it("coinslot pay signs no second time for a challenge that a kept payment answer
     expect(readdirSync(folder)).toEqual([file]);
     expect(readFileSync(join(folder, file), "utf8")).toBe(kept);
     expect(payments).toHaveLength(1);
+  });
+});
+
+it("coinslot pay leaves what another process is about to keep under the same nonce", async () => {
+  const { url } = await startRepeater();
+  await inFolder(async (folder) => {
+    const nonce = challengeNonce({ id: "always-the-same", realm: "127.0.0.1" });
+    const name = keptNameOf({ nonce });
+    writeFileSync(join(folder, `${name}.tmp`), "of another process");
+    const temporaryFolder = join(folder, "temporary");
+    mkdirSync(temporaryFolder);
+    expect((await pay([url, "--yes"], { folder, temporaryFolder })).code).toBe(exitCode.unclear);
+    expect(readFileSync(join(folder, `${name}.tmp`), "utf8")).toBe("of another process");
+    expect(readdirSync(temporaryFolder)).toEqual([name]);
   });
 });
 
