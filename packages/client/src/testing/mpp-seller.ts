@@ -112,10 +112,19 @@ export function execute(devnet: Devnet, { payload }: CredentialRequest): Promise
 /** Answers with a receipt, as true as its changes. */
 export function sellByMpp(
   response: ServerResponse,
-  { credential }: CredentialRequest,
+  paid: CredentialRequest,
   change: Partial<PaymentReceipt>,
 ): void {
-  const receipt = encodePaymentReceipt({
+  response.writeHead(200, { [headerName.paymentReceipt]: receiptFor(paid, change) });
+  response.end(JSON.stringify({ forecast: "sun" }));
+}
+
+/** The value of a `Payment-Receipt`. */
+export function receiptFor(
+  { credential }: CredentialRequest,
+  change: Partial<PaymentReceipt>,
+): string {
+  return encodePaymentReceipt({
     status: "success",
     method: "evm",
     timestamp: new Date().toISOString(),
@@ -124,8 +133,6 @@ export function sellByMpp(
     chainId: Number(plasma.split(":")[1]),
     ...change,
   });
-  response.writeHead(200, { [headerName.paymentReceipt]: receipt });
-  response.end(JSON.stringify({ forecast: "sun" }));
 }
 
 function readPaid(request: ReceivedRequest): CredentialRequest | undefined {

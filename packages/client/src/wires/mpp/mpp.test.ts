@@ -17,6 +17,7 @@ import {
   chargeOf,
   execute,
   type MppSeller,
+  receiptFor,
   sellByMpp,
   startMppSeller,
 } from "../../testing/mpp-seller.ts";
@@ -264,6 +265,17 @@ describe("a challenge is not paid", () => {
     },
   );
 
+  it("and spoils no other, where its credential would be too long for a header", async () => {
+    const good = challengeOf();
+    const long = chargeOf({ amount: "1", methodDetails: { padding: "x".repeat(5_000) } });
+    const seller = await open({
+      challenge: () => [formatChallenge(challengeOf({}, long)), formatChallenge(good)],
+    });
+    expect((await createFetch()(seller.url)).status).toBe(200);
+    expect(seller.paid[0]?.credential.challenge.id).toBe(good.id);
+    expect(signatures()).toBe(1);
+  });
+
   it("and spoils no other, beside challenges of other schemes", async () => {
     const good = challengeOf();
     const seller = await open({
@@ -364,6 +376,50 @@ describe("a hostile seller by MPP", () => {
     expect(paymentOf(response)?.state).toBe("unclear");
     expect(receiptOf(response)).toBeUndefined();
     expect(signatures()).toBe(1);
+  });
+
+  it("that sends a receipt beside a refusal is not believed, whatever the chain shows", async () => {
+    const seller = await open({
+      onPaid: (paid, response) => {
+        response.setHeader(headerName.paymentReceipt, receiptFor(paid, {}));
+        response.writeHead(409).end('{"error":"idempotency_key_in_use"}');
+        return true;
+      },
+    });
+    const response = await createFetch()(seller.url);
+    expect(paymentOf(response)?.state).toBe("rejected");
+    expect(receiptOf(response)).toBeUndefined();
+  });
+
+  it("whose receipt slow endpoints contradict holds up its buyer for ten seconds", async () => {
+    const seller = await open({
+      onPaid: (paid, response) => {
+        sellByMpp(response, paid, {});
+        return true;
+      },
+    });
+    let now = Date.now();
+    let waits = 0;
+    const wait = async () => {
+      waits += 1;
+      now += 4_000;
+    };
+    const response = await createFetch({ now: () => now, wait })(seller.url);
+    expect(paymentOf(response)?.state).toBe("unclear");
+    expect(waits).toBe(3);
+  });
+
+  it("that breaks off the body of a refusal has refused all the same", async () => {
+    const seller = await open();
+    const pay = createFetch({
+      fetch: async (input, init) => {
+        if (!new Headers(init?.headers).has(headerName.authorization)) return fetch(input, init);
+        const body = new ReadableStream({ pull: (body) => body.error(new Error("It broke off")) });
+        return new Response(body, { status: 402 });
+      },
+    });
+    expect(paymentOf(await pay(seller.url))?.state).toBe("rejected");
+    expect(world.states().filter((state) => state === "sent")).toHaveLength(1);
   });
 
   it("is believed with a receipt that names neither chain nor challenge, as the reference's", async () => {

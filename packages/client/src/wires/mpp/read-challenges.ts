@@ -10,6 +10,7 @@ import {
   formatSource,
   headerName,
   isCanonicalRequest,
+  maxHeaderLength,
   minimumSettlementSeconds,
   networkOf,
   parseChallenges,
@@ -20,6 +21,9 @@ import type { OfferedWay } from "../wire.ts";
 
 /** Validity of an authorization for a challenge that names no end, as the reference has it. */
 const defaultValiditySeconds = 300;
+
+/** Room in a credential for what a plain key adds, at most, in characters of base64. */
+const proofLength = 732;
 
 interface Circumstances {
   /** Unix milliseconds. */
@@ -104,6 +108,11 @@ function findFault(
   }
   if (header === undefined && hasAuthorization) {
     return "A payment would replace the request's own Authorization header";
+  }
+  // Left to the signed payment, one too long would spoil the ways beside it.
+  const empty = encodeCredential({ challenge, payload: { type: authorizationType } });
+  if (empty.length > maxHeaderLength - proofLength) {
+    return "The challenge is too long for the header of its payment";
   }
   const end = endOf(challenge) ?? Number.POSITIVE_INFINITY;
   return end < now / 1000 + minimumSettlementSeconds
