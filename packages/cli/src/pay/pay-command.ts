@@ -50,8 +50,8 @@ the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separ
 decimals, version and name may be omitted for known tokens, or where two RPC hosts agree on them.
 
 It pays by x402 (versions 1 and 2) and by MPP, the Machine Payments Protocol. A URL that offers both is
-paid by x402, unless --protocols mpp,x402 says otherwise. A receipt of MPP counts once the chain shows
-the payment.
+paid by x402 where it can be, unless --protocols mpp,x402 says otherwise. A receipt of MPP counts once
+the chain shows the payment.
 
 On a terminal, control characters are escaped as \\u{1b}, and a binary answer goes into a
 file.

@@ -37,7 +37,10 @@ export function paymentOf(response: Response): PaymentOutcome | undefined {
   return outcomes.get(response);
 }
 
-/** The seller's receipt for a response that a paying fetch returned, if it sent one. */
+/**
+ * The seller's receipt for a response that a paying fetch returned, if it sent one. One of MPP is
+ * there only if the chain shows the payment.
+ */
 export function receiptOf(response: Response): SettleResponse | undefined {
   return outcomes.get(response)?.receipt;
 }
