@@ -406,7 +406,7 @@ describe("a hostile seller by MPP", () => {
     };
     const response = await createFetch({ now: () => now, wait })(seller.url);
     expect(paymentOf(response)?.state).toBe("unclear");
-    expect(waits).toBe(3);
+    expect(waits).toBeLessThanOrEqual(3);
   });
 
   it("that breaks off the body of a refusal has refused all the same", async () => {
