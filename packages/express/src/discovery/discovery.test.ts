@@ -173,6 +173,22 @@ describe.each(expressVersions)("discovery on $name", ({ express }) => {
     },
   );
 
+  it("sells no document before every gate is ready to have it written", async () => {
+    const facilitator = createPaperFacilitator();
+    const routes: PaymentRoutes = {
+      "GET /openapi.json": { accepts: option(), paymentFlow: "upfront" },
+    };
+    const gate = paymentMiddleware(routes, facilitator);
+    const starting = paymentMiddleware(
+      { "GET /weather": { accepts: option() } },
+      { ...facilitator, getSupported: () => new Promise<never>(() => undefined) },
+    );
+    await gate.ready();
+    await supertest(appOf([gate, starting], { express }))
+      .get("/openapi.json")
+      .expect(503);
+  });
+
   it("is free before a gate that sells all paths, and sold behind it", async () => {
     const all = expressVersions[0]?.express === express ? "/*" : "/*rest";
     const routes: PaymentRoutes = { [`GET ${all}`]: { accepts: option() } };
@@ -432,7 +448,7 @@ describe("the OpenAPI document", () => {
     expect(paths["/plain"].put.responses["200"]).not.toHaveProperty("content");
   });
 
-  it("holds 10,000 routes in less than the 10 MB that mppx reads", {
+  it("holds 1,000 routes in a tenth of the 10 MB that mppx reads", {
     timeout: 60_000,
   }, async () => {
     const accepts = [usdc(), option()];

@@ -81,10 +81,14 @@ export function createDiscovery(
       next();
       return;
     }
+    // Before any payment: an upfront one would buy a 503.
+    const served = find(request.path, write);
+    if (served === undefined) {
+      answerRefusal(response, notReady);
+      return;
+    }
     passGates(sellersOf(settings.gates, request), { request, response, next }, () => {
-      const served = find(request.path, write);
-      if (served === undefined) answerRefusal(response, notReady);
-      else send(response, served);
+      send(response, served);
     });
   };
 }
