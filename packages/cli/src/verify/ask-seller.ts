@@ -86,13 +86,13 @@ function toHeaders(
   headers: Question["headers"],
   body: Uint8Array | undefined,
 ): Record<string, string[] | string> {
-  const lines: Record<string, string[] | string> = {};
-  if (body !== undefined) lines["content-length"] = String(body.byteLength);
+  const lines: Record<string, string[]> = {};
   for (const [name, value] of headers) {
     const key = name.toLowerCase();
-    lines[key] = [...(lines[key] ?? []), value].flat();
+    lines[key] = [...(lines[key] ?? []), value];
   }
-  return lines;
+  // The body's own length, whatever the caller's headers say.
+  return body === undefined ? lines : { ...lines, "content-length": String(body.byteLength) };
 }
 
 /** Words for a failed exchange. Those of the error may hold the seller's. */

@@ -48,6 +48,13 @@ export function warning(found: string): Finding {
   return { status: "warning", found };
 }
 
+/** Judges answers without a success to what must be refused. */
+export function judgeRefusals(found: string, statuses: readonly number[]): Finding {
+  // A rate limiter has not looked at the payment.
+  if (statuses.includes(429)) return notChecked(`${found}: the seller limits the rate`);
+  return statuses.some((status) => status >= 500) ? warning(found) : passed(found);
+}
+
 export function notChecked(found: string): Finding {
   return { status: "not checked", found };
 }

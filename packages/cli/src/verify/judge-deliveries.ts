@@ -1,5 +1,5 @@
 import { type Answer, isSuccess } from "./ask-seller.ts";
-import { type Finding, failed, passed, warning } from "./check.ts";
+import { type Finding, failed, notChecked, passed, warning } from "./check.ts";
 import { SellerError } from "./seller-error.ts";
 
 /** Judges the answers to one payment that was sent several times: one of them may be a success. */
@@ -16,6 +16,9 @@ export function judgeDeliveries(results: readonly PromiseSettledResult<Answer>[]
   const lost = broken === 0 ? "" : `, ${broken} without an answer`;
   const found = `${results.length} requests, ${served} served (others: ${refused}${lost})`;
   if (served > 1) return failed(found);
+  if (answers.some(({ status }) => status === 429)) {
+    return notChecked(`${found}: the seller limits the rate`);
+  }
   return served === 1 ? passed(found) : warning(found);
 }
 

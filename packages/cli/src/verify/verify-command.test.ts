@@ -194,6 +194,40 @@ describe("coinslot verify", () => {
     expect(run.out).toMatch(/passed +head +HEAD is answered 402/);
   });
 
+  it.each([
+    [429, "not checked"],
+    [503, "warning"],
+  ])("passes no check that a seller has answered with %i alone", async (answered, status) => {
+    const shop = opening(
+      await startHostileSeller({
+        devnet,
+        onPayment: (_payment, response) => void response.writeHead(answered).end(),
+      }),
+    );
+    const checks = "forged,concurrent,underpaid";
+    const run = await verify(`${shop.url}/weather`, ["--only", checks, "--json"]);
+    expect(statusesOf(run)).toEqual({
+      "forged x402 v2": status,
+      "concurrent x402 v2": status,
+      "underpaid x402 v2": status,
+    });
+  });
+
+  it("asks every spelling in a form that a server reads", async () => {
+    const paths: string[] = [];
+    const shop = opening(
+      await listen(({ url = "" }, response) => {
+        paths.push(url);
+        response.writeHead(402, { [headerName.paymentRequired]: "unreadable" }).end();
+      }),
+    );
+    const { out } = await verify(`${shop.url}/weather`, ["--only", "spellings"], { env: {} });
+    expect(out).toContain("12 spellings are closed");
+    // The offer and the stranger's path come first.
+    expect(paths).toHaveLength(14);
+    expect(paths).toContain("/%2fweather");
+  });
+
   it("fails a seller that serves anything, and names a foreign transaction as its receipt", async () => {
     const transaction = await devnet.mint({ to: devnet.accounts.seller.address, amount: 1000n });
     const receipt = encodeReceipt({ success: true, transaction, network: devnet.network }, 2);

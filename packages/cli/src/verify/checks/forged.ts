@@ -5,7 +5,7 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import { isSuccess } from "../ask-seller.ts";
-import { failed, passed, type WireCheck, warning } from "../check.ts";
+import { failed, judgeRefusals, type WireCheck } from "../check.ts";
 import type { Probe } from "../probe.ts";
 import { toChallengedWay, type Way, type WireName } from "../way.ts";
 
@@ -61,6 +61,6 @@ export const forged: WireCheck = {
     }
     if (served.length > 0) return failed(`served for ${served.join(", ")}`);
     const found = `refused: ${all.map(([kind], index) => `${kind} ${statuses[index]}`).join(", ")}`;
-    return statuses.some((status) => status >= 500) ? warning(found) : passed(found);
+    return judgeRefusals(found, statuses);
   },
 };

@@ -1,5 +1,5 @@
 import { isSuccess } from "../ask-seller.ts";
-import { failed, notChecked, passed, type RouteCheck } from "../check.ts";
+import { failed, judgeRefusals, notChecked, type RouteCheck } from "../check.ts";
 
 /** Whether HEAD runs a paid GET handler for nothing: frameworks route it there. */
 export const head: RouteCheck = {
@@ -11,6 +11,6 @@ export const head: RouteCheck = {
     if (target.request.method !== "GET") return notChecked("the route is not sold for GET");
     const answer = await ask({ method: "HEAD" });
     if (isSuccess(answer)) return failed(`HEAD is answered ${answer.status} without a payment`);
-    return passed(`HEAD is answered ${answer.status}`);
+    return judgeRefusals(`HEAD is answered ${answer.status}`, [answer.status]);
   },
 };

@@ -1,5 +1,5 @@
 import { isSuccess } from "../ask-seller.ts";
-import { failed, notChecked, passed, type WireCheck, warning } from "../check.ts";
+import { failed, judgeRefusals, notChecked, type WireCheck, warning } from "../check.ts";
 
 /** Whether a served payment is refused on another route. */
 export const otherRoute: WireCheck = {
@@ -27,6 +27,7 @@ export const otherRoute: WireCheck = {
       return warning("a credential for this URL buys the other route's answer");
     }
     if (!isSuccess(here)) return notChecked(`the payment was answered ${here.status}`);
-    return passed(`the served payment is answered ${replayed.status} there`);
+    const found = `the served payment is answered ${replayed.status} there`;
+    return judgeRefusals(found, [replayed.status]);
   },
 };

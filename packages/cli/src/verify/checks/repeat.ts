@@ -1,5 +1,5 @@
 import { isSuccess } from "../ask-seller.ts";
-import { failed, notChecked, passed, type WireCheck } from "../check.ts";
+import { failed, judgeRefusals, notChecked, type WireCheck } from "../check.ts";
 
 /** Whether a served payment, which is public by now, is refused when it comes again. */
 export const repeat: WireCheck = {
@@ -13,6 +13,6 @@ export const repeat: WireCheck = {
     if (!isSuccess(answer)) return notChecked(`the payment was answered ${answer.status}`);
     const again = await probe.send(payment);
     const found = `the same payment again is answered ${again.status}`;
-    return isSuccess(again) ? failed(found) : passed(found);
+    return isSuccess(again) ? failed(found) : judgeRefusals(found, [again.status]);
   },
 };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Answer, isSuccess } from "../ask-seller.ts";
-import { failed, passed, type RouteCheck } from "../check.ts";
+import { failed, judgeRefusals, type RouteCheck } from "../check.ts";
 import type { Target } from "../read-target.ts";
 
 /** Whether another spelling of the path reaches the handler without a payment. */
@@ -14,12 +14,18 @@ export const spellings: RouteCheck = {
     const stranger = await ask({ path: `/${randomBytes(12).toString("hex")}` });
     const open: string[] = [];
     const all = spellingsOf(target);
+    const statuses: number[] = [];
     for (const [kind, path] of all) {
       const answer = await ask({ path });
+      statuses.push(answer.status);
       if (isSuccess(answer) && !isAlike(answer, stranger)) open.push(kind);
     }
     if (open.length > 0) return failed(`served without a payment: ${open.join(", ")}`);
-    return passed(`${all.length} spellings are closed`);
+    // Strange paths are errors of some servers, and serve nothing.
+    return judgeRefusals(
+      `${all.length} spellings are closed`,
+      statuses.filter((status) => status < 500),
+    );
   },
 };
 
@@ -43,7 +49,7 @@ function spellingsOf({ url }: Target): [kind: string, path: string][] {
     ["a fragment", `${pathname}#x`],
     ["an encoded letter", `${parent}/${escapeFirst(last)}`],
     ["an encoded letter in lower case", `${parent}/${escapeFirst(last).toLowerCase()}`],
-    ["an encoded slash", `${parent}%2f${last}`],
+    ["an encoded slash", `${parent === "" ? "/" : parent}%2f${last}`],
     ["an encoded dot segment", `${parent}/%2e/${last}`],
     ["an empty query", `${pathname}?`],
   ];

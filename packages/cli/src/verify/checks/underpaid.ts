@@ -1,5 +1,5 @@
 import { isSuccess } from "../ask-seller.ts";
-import { failed, notChecked, passed, type WireCheck } from "../check.ts";
+import { failed, judgeRefusals, notChecked, type WireCheck } from "../check.ts";
 
 /** Whether a payment of one unit less is refused, and not taken. */
 export const underpaid: WireCheck = {
@@ -17,6 +17,8 @@ export const underpaid: WireCheck = {
       payment.isReported = true;
       return failed(`a payment of one unit less is answered ${answer.status}, and taken`);
     }
-    return passed(`a payment of one unit less is answered ${answer.status}`);
+    return judgeRefusals(`a payment of one unit less is answered ${answer.status}`, [
+      answer.status,
+    ]);
   },
 };
