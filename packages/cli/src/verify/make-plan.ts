@@ -25,6 +25,8 @@ export interface Plan {
   count: number;
   /** Maximum of their sum, in the smallest unit. */
   total: bigint;
+  /** The balance that makes a refusal the seller's: also that of a transfer to itself. */
+  balance: bigint;
 }
 
 /** Key of `Plan.terms`. */
@@ -73,10 +75,14 @@ export function makePlan(options: {
     if (scope === "route") add(payments, priceOf(target.path, leadingWire(wires)));
   }
   const total = prices.reduce((sum, price) => sum + price, 0n);
-  return { token, reason: "", wires, terms, count: prices.length, total };
+  const balance = wires.reduce((most, wire) => {
+    const price = priceOf(target.path, wire) ?? 0n;
+    return price > most ? price : most;
+  }, total);
+  return { token, reason: "", wires, terms, count: prices.length, total, balance };
 }
 
-const nothing = { token: undefined, wires: [], terms: new Map(), count: 0, total: 0n };
+const nothing = { token: undefined, wires: [], terms: new Map(), count: 0, total: 0n, balance: 0n };
 
 /** The protocol in which a payment is made that all of them show: a challenge binds its nonce. */
 export function leadingWire([first = "MPP", ...others]: readonly WireName[]): WireName {

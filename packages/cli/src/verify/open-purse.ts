@@ -1,5 +1,6 @@
 import { createRpcPool } from "@coinslot/chain";
 import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
+import { isSameAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { UsageError } from "../exit-code.ts";
@@ -22,7 +23,8 @@ export interface Purse {
 /**
  * Opens the account that pays: a throwaway one on a local chain, or the wallet after consent.
  *
- * @throws UsageError for a chain that is not local without `--real-money`, a missing wallet, and a no
+ * @throws UsageError for a chain that is not local without `--real-money`, a wallet that is missing,
+ * poor or the seller's, and a no
  */
 export async function openPurse(options: {
   terminal: Terminal;
@@ -45,19 +47,27 @@ export async function openPurse(options: {
   const pool = createRpcPool({ chainId, rpcUrls });
   try {
     const chain = openChain(pool, { timeoutMs, signal: terminal.signal });
-    const price = formatPrice({ ...token, asset: token.address, amount: `${plan.total}` }, [token]);
+    const priceOf = (amount: bigint) =>
+      formatPrice({ ...token, asset: token.address, amount: `${amount}` }, [token]);
     if (!isRealMoney && !(await isLocalChain(network, pool))) {
       throw new UsageError(
         "COINSLOT_RPC_URL is no development chain of this machine. Start one by coinslot devnet, for the seller and this command, or add --real-money to pay from the wallet, or --unpaid to look at the offers alone.",
       );
     }
-    if ((await chain.balanceOf(token.address, wallet.address)) < plan.total) {
+    // On a local chain a throwaway account pays, which is no recipient.
+    const recipients = [...plan.terms.values()].map(({ payTo }) => payTo);
+    if (isRealMoney && recipients.some((payTo) => isSameAddress(payTo, wallet.address))) {
       throw new UsageError(
-        `${wallet.address} holds less than ${price}, which all checks may cost.`,
+        `${wallet.address} is the recipient of the payments: set the wallet of another account.`,
+      );
+    }
+    if ((await chain.balanceOf(token.address, wallet.address)) < plan.balance) {
+      throw new UsageError(
+        `${wallet.address} holds less than ${priceOf(plan.balance)}, which all checks need.`,
       );
     }
     if (isRealMoney) {
-      await confirmPlan({ ...options, price, payer: wallet.address });
+      await confirmPlan({ ...options, price: priceOf(plan.total), payer: wallet.address });
       return { account: wallet, chain, close: () => pool.close() };
     }
     const account = privateKeyToAccount(generatePrivateKey());
@@ -66,10 +76,10 @@ export async function openPurse(options: {
       token: token.address,
       from: wallet.address,
       to: address,
-      amount: plan.total,
+      amount: plan.balance,
     };
     await fundOnLocalChain(pool, transfer);
-    if (!(await chain.untilHeld(token.address, address, plan.total))) {
+    if (!(await chain.untilHeld(token.address, address, plan.balance))) {
       throw new Error("The local chain does not mine: the throwaway account got no tokens.");
     }
     return { account, chain, close: () => pool.close() };

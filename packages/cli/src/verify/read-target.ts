@@ -51,7 +51,7 @@ export function readTarget(options: {
   };
 }
 
-/** Returns whether a host name of a URL is this machine's, whatever a name server says. */
+/** Returns whether a host name of a URL is this machine's. `localhost` is left to its resolver. */
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }

@@ -50,6 +50,16 @@ function statusesOf({ out }: Ran): Record<string, string> {
   );
 }
 
+/** The call that executes a payment of version 2. */
+function executionOf(payment: string): `0x${string}` {
+  const { authorization, signature } = decodePaymentV2(payment).payload;
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)] as const;
+  const args = [from, to, ...numbers, nonce, signature] as const;
+  const functionName = "transferWithAuthorization";
+  return encodeFunctionData({ abi: eip3009Abi, functionName, args });
+}
+
 async function balanceOf(account: `0x${string}`): Promise<bigint> {
   const read = { address: devnet.token, abi: eip3009Abi, functionName: "balanceOf" } as const;
   return devnet.client.readContract({ ...read, args: [account] });
@@ -155,8 +165,41 @@ describe("the money of coinslot verify", () => {
     const paid = await verify(`${seller.url}/weather`, args, { answer: true });
     expect(paid.code).toBe(exitCode.done);
     expect(paid.err).toContain("payment 6 of at most 6");
+    expect(paid.err).toMatch(/payments are not taken yet, and may stay executable until \d{4}-/);
     // The three underpaid ones are not taken.
     expect(before - (await balanceOf(buyer.address))).toBe(3000n);
+  });
+
+  it("suffices for the transfer to itself of forged, where nothing else is paid", async () => {
+    // It executes whatever the token would, and looks at no recipient.
+    const shop = opening(
+      await startHostileSeller({
+        devnet,
+        async onPayment(payment, response) {
+          try {
+            await devnet.client.call({ to: devnet.token, data: executionOf(payment) });
+            response.writeHead(200).end();
+          } catch {
+            response.writeHead(402).end();
+          }
+        },
+      }),
+    );
+    const { code, out } = await verify(`${shop.url}/weather`, ["--only", "forged"]);
+    expect(out).toContain("served for another recipient");
+    expect(code).toBe(exitCode.failed);
+  });
+
+  it("does not come from the seller's own recipient: its transfer to itself would pay", async () => {
+    const env = {
+      COINSLOT_NETWORK: devnet.network,
+      COINSLOT_RPC_URL: devnet.rpcUrl,
+      WALLET_PRIVATE_KEY: devnet.accounts.seller.privateKey,
+    };
+    const args = ["--real-money", "--yes"];
+    const { code, err } = await verify(`${seller.url}/weather`, args, { env });
+    expect(err).toContain("is the recipient of the payments");
+    expect(code).toBe(exitCode.usage);
   });
 
   it("is at most --max-price for each payment: a dearer route is not checked", async () => {
@@ -192,6 +235,16 @@ describe("coinslot verify", () => {
     expect(run.code).toBe(exitCode.done);
     expect(run.out).toMatch(/not checked +purchase +--unpaid makes no payment/);
     expect(run.out).toMatch(/passed +head +HEAD is answered 402/);
+  });
+
+  it("needs neither wallet nor chain for checks that need no payer", async () => {
+    const { code, out, err } = await verify(
+      `${seller.url}/weather`,
+      ["--only", "offer,head", "--json"],
+      { env: {} },
+    );
+    expect([code, err]).toEqual([exitCode.done, ""]);
+    expect(JSON.parse(out).findings).toHaveLength(4);
   });
 
   it.each([
@@ -259,13 +312,7 @@ describe("coinslot verify", () => {
       await startHostileSeller({
         devnet,
         async onPayment(payment, response) {
-          const { authorization, signature } = decodePaymentV2(payment).payload;
-          const { from, to, value, validAfter, validBefore, nonce } = authorization;
-          const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)] as const;
-          const args = [from, to, ...numbers, nonce, signature] as const;
-          const functionName = "transferWithAuthorization";
-          const data = encodeFunctionData({ abi: eip3009Abi, functionName, args });
-          await devnet.send({ to: devnet.token, data });
+          await devnet.send({ to: devnet.token, data: executionOf(payment) });
           response.writeHead(500).end();
         },
       }),

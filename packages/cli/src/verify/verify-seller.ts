@@ -7,6 +7,7 @@ import type { Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
 import { makePlan, type Plan, type RouteOffers } from "./make-plan.ts";
 import { type Offers, offeredWires, readOffers } from "./offers/read-offers.ts";
+import type { ChainRecord } from "./open-chain.ts";
 import { openPayer, type Payer } from "./open-payer.ts";
 import { openPurse } from "./open-purse.ts";
 import { type Asker, createAsker, createProbe, type OfferProbe } from "./probe.ts";
@@ -46,7 +47,7 @@ export async function verifySeller(run: Verification): Promise<Verified> {
   const stopWaiting = io.showWaiting(`asking ${target.url.host}`);
   const unpaid = await readSold(ask, target).finally(stopWaiting);
   const offers: OfferProbe = { target, unpaid, ask };
-  if (isUnpaid) {
+  if (isUnpaid || !checks.some(({ needsPayer }) => needsPayer)) {
     const tools = { offers, payments: undefined, reason: "--unpaid makes no payment" };
     return { rows: await runChecks(checks, tools), plan: undefined, payer: undefined };
   }
@@ -78,7 +79,9 @@ export async function verifySeller(run: Verification): Promise<Verified> {
   });
   try {
     const payments = createProbe({ ...offers, plan, payer, chain });
-    return { rows: await runChecks(checks, { offers, payments, reason }), plan, payer };
+    const rows = await runChecks(checks, { offers, payments, reason });
+    if (run.isRealMoney) await printExecutable({ terminal, io, payer, chain });
+    return { rows, plan, payer };
   } catch (error) {
     if (!run.isRealMoney || payer.payments.length === 0) throw error;
     const sum = payer.payments.reduce(
@@ -92,6 +95,31 @@ export async function verifySeller(run: Verification): Promise<Verified> {
   } finally {
     close();
   }
+}
+
+/** Warns of payments that the seller has not taken: it still may, until their time is over. */
+async function printExecutable(run: {
+  terminal: Terminal;
+  io: Io;
+  payer: Payer;
+  chain: ChainRecord;
+}): Promise<void> {
+  const { terminal, io, payer, chain } = run;
+  let count = 0;
+  let end = 0n;
+  for (const payment of payer.payments) {
+    const { validBefore } = payment.authorization;
+    const isOver = Number(validBefore) * 1000 <= io.now();
+    // One of which the chain cannot be asked may be executable.
+    if (isOver || (await chain.isUsed(payment).catch(() => false))) continue;
+    count += 1;
+    if (validBefore > end) end = validBefore;
+  }
+  terminal.signal.throwIfAborted();
+  if (count === 0) return;
+  const subject = count === 1 ? "1 payment is" : `${count} payments are`;
+  const until = new Date(Number(end) * 1000).toISOString();
+  terminal.err(`${subject} not taken yet, and may stay executable until ${until}`);
 }
 
 /** An amount in whole tokens. */
