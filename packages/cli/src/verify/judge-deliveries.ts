@@ -1,4 +1,4 @@
-import { type Answer, isSuccess } from "./ask-seller.ts";
+import { type Answer, isDelivered } from "./ask-seller.ts";
 import { type Finding, failed, notChecked, passed, warning } from "./check.ts";
 import { SellerError } from "./seller-error.ts";
 
@@ -11,8 +11,8 @@ export function judgeDeliveries(results: readonly PromiseSettledResult<Answer>[]
     else if (result.reason instanceof SellerError) broken += 1;
     else throw result.reason;
   }
-  const served = answers.filter(isSuccess).length;
-  const refused = countStatuses(answers.filter((answer) => !isSuccess(answer)));
+  const served = answers.filter(isDelivered).length;
+  const refused = countStatuses(answers.filter((answer) => !isDelivered(answer)));
   const lost = broken === 0 ? "" : `, ${broken} without an answer`;
   const found = `${results.length} requests, ${served} served (others: ${refused}${lost})`;
   if (served > 1) return failed(found);

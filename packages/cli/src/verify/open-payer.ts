@@ -23,7 +23,7 @@ export interface SignedPayment {
   authorization: Authorization;
   signature: Hex;
   headers: (readonly [name: string, value: string])[];
-  /** True once a request with it was answered by 2xx. */
+  /** True once a request with it was answered by 2xx or 3xx. */
   isServed: boolean;
   /** True if its check has reported already that it was charged. */
   isReported: boolean;

@@ -1,6 +1,6 @@
 import { headerName } from "@coinslot/protocol";
 import type { Answer, Question } from "./ask-seller.ts";
-import { askSeller, isSuccess } from "./ask-seller.ts";
+import { askSeller, isDelivered } from "./ask-seller.ts";
 import { type Plan, wayIn } from "./make-plan.ts";
 import { type Offers, offeredWires, readOffers } from "./offers/read-offers.ts";
 import type { ChainRecord } from "./open-chain.ts";
@@ -88,7 +88,7 @@ export function createProbe(parts: OfferProbe & Pick<Probe, "plan" | "payer" | "
 
   async function send(payment: SignedPayment, path = target.path): Promise<Answer> {
     const answer = await ask({ path, headers: payment.headers });
-    if (isSuccess(answer)) payment.isServed = true;
+    if (isDelivered(answer)) payment.isServed = true;
     return answer;
   }
 

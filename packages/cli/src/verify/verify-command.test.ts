@@ -322,6 +322,29 @@ describe("coinslot verify", () => {
     expect(run.out).toContain("1 payments, 0 served: 1 charged and not served");
   });
 
+  it("takes a redirect behind a payment for its delivery, as sellers charge for one", async () => {
+    const shop = opening(
+      await startHostileSeller({
+        devnet,
+        async onPayment(payment, response) {
+          await devnet.send({ to: devnet.token, data: executionOf(payment) });
+          response.writeHead(303, { location: "/file" }).end();
+        },
+      }),
+    );
+    const run = await verify(`${shop.url}/weather`, ["--only", "purchase,charges", "--json"]);
+    expect(statusesOf(run)).toEqual({ "purchase x402 v2": "passed", charges: "passed" });
+    const open = opening(
+      await startHostileSeller({
+        devnet,
+        onPayment: (_payment, response) =>
+          void response.writeHead(303, { location: "/file" }).end(),
+      }),
+    );
+    const { out } = await verify(`${open.url}/weather`, ["--only", "forged"]);
+    expect(out).toContain("served for garbage, a foreign signature, an empty account");
+  });
+
   it("reports a handler that fails after the charge as the offer states it", async () => {
     const args = ["--failing", "/shaky", "--only", "failing-handler", "--json"];
     const { code, out } = await verify(`${seller.url}/weather`, args);

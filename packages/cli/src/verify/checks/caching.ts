@@ -1,4 +1,4 @@
-import { type Answer, headerOf, isSuccess } from "../ask-seller.ts";
+import { type Answer, headerOf, isDelivered } from "../ask-seller.ts";
 import { failed, notChecked, passed, type WireCheck, warning } from "../check.ts";
 
 /** Whether a shared cache would hand a paid answer to others, or an old offer to buyers. */
@@ -10,7 +10,7 @@ export const caching: WireCheck = {
   usesPurchase: true,
   async run(probe, wire) {
     const { answer } = await probe.purchase(wire);
-    if (!isSuccess(answer)) return notChecked(`the payment was answered ${answer.status}`);
+    if (!isDelivered(answer)) return notChecked(`the payment was answered ${answer.status}`);
     const paid = directivesOf(answer);
     const unpaid = directivesOf(probe.unpaid.answer);
     if (isShared(paid)) return failed("a paid answer asks shared caches to store it");

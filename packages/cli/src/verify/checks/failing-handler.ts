@@ -1,4 +1,4 @@
-import { headerOf, isSuccess } from "../ask-seller.ts";
+import { headerOf, isDelivered } from "../ask-seller.ts";
 import { failed, notChecked, passed, type WireCheck, warning } from "../check.ts";
 import { receiptHeader } from "../probe.ts";
 import { readTransaction } from "./receipt.ts";
@@ -16,7 +16,7 @@ export const failingHandler: WireCheck = {
     const way = await probe.draw(wire, failingPath);
     const payment = await probe.payer.pay(way, failingPath);
     const answer = await probe.send(payment, failingPath);
-    if (isSuccess(answer)) return notChecked(`--failing is answered ${answer.status}`);
+    if (isDelivered(answer)) return notChecked(`--failing is answered ${answer.status}`);
     if (answer.status === 402) return notChecked("--failing refuses the payment: 402");
     if (await probe.chain.isUsed(payment)) {
       payment.isReported = true;

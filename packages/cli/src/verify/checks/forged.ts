@@ -4,7 +4,7 @@ import {
   headerName,
   toLowerHex,
 } from "@coinslot/protocol";
-import { isSuccess } from "../ask-seller.ts";
+import { isDelivered } from "../ask-seller.ts";
 import { failed, judgeRefusals, type WireCheck } from "../check.ts";
 import type { Probe } from "../probe.ts";
 import { toChallengedWay, type Way, type WireName } from "../way.ts";
@@ -57,7 +57,7 @@ export const forged: WireCheck = {
       const headers = await make(probe, await probe.draw(wire));
       const answer = await probe.ask({ headers });
       statuses.push(answer.status);
-      if (isSuccess(answer)) served.push(kind);
+      if (isDelivered(answer)) served.push(kind);
     }
     if (served.length > 0) return failed(`served for ${served.join(", ")}`);
     const found = `refused: ${all.map(([kind], index) => `${kind} ${statuses[index]}`).join(", ")}`;

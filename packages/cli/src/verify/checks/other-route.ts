@@ -1,4 +1,4 @@
-import { isSuccess } from "../ask-seller.ts";
+import { isDelivered } from "../ask-seller.ts";
 import { failed, judgeRefusals, notChecked, type WireCheck, warning } from "../check.ts";
 
 /** Whether a served payment is refused on another route. */
@@ -21,12 +21,12 @@ export const otherRoute: WireCheck = {
     const early = wire === "MPP" ? await probe.send(payment, otherPath) : undefined;
     const here = await probe.send(payment);
     const replayed = await probe.send(payment, otherPath);
-    const served = [early, here, replayed].filter((answer) => answer && isSuccess(answer)).length;
+    const served = [early, here, replayed].filter((answer) => answer && isDelivered(answer)).length;
     if (served > 1) return failed(`one payment is served on ${served} requests of two routes`);
-    if (early !== undefined && isSuccess(early)) {
+    if (early !== undefined && isDelivered(early)) {
       return warning("a credential for this URL buys the other route's answer");
     }
-    if (!isSuccess(here)) return notChecked(`the payment was answered ${here.status}`);
+    if (!isDelivered(here)) return notChecked(`the payment was answered ${here.status}`);
     const found = `the served payment is answered ${replayed.status} there`;
     return judgeRefusals(found, [replayed.status]);
   },

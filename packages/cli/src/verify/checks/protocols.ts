@@ -1,5 +1,5 @@
 import { formatAuthorization } from "@coinslot/protocol";
-import { type Answer, isSuccess } from "../ask-seller.ts";
+import { type Answer, isDelivered } from "../ask-seller.ts";
 import { notChecked, type RouteCheck } from "../check.ts";
 import { judgeDeliveries } from "../judge-deliveries.ts";
 import { leadingWire } from "../make-plan.ts";
@@ -23,7 +23,7 @@ export const protocols: RouteCheck = {
     const forms = [payment.headers, ...others.map((way) => way.present(paid))];
     const show = async (headers: (typeof forms)[number]) => {
       const answer = await probe.ask({ headers });
-      if (isSuccess(answer)) payment.isServed = true;
+      if (isDelivered(answer)) payment.isServed = true;
       return answer;
     };
     const atOnce = await Promise.allSettled(forms.map(show));

@@ -1,4 +1,4 @@
-import { isSuccess } from "../ask-seller.ts";
+import { isDelivered } from "../ask-seller.ts";
 import { failed, passed, type WireCheck } from "../check.ts";
 
 /** Whether a payment is served. */
@@ -11,6 +11,6 @@ export const purchase: WireCheck = {
   async run(probe, wire) {
     const { answer } = await probe.purchase(wire);
     const found = `a payment is answered ${answer.status}`;
-    return isSuccess(answer) ? passed(found) : failed(found);
+    return isDelivered(answer) ? passed(found) : failed(found);
   },
 };

@@ -1,5 +1,5 @@
 import { DecodeError, decodePaymentReceipt, decodeReceipt } from "@coinslot/protocol";
-import { headerOf, isSuccess } from "../ask-seller.ts";
+import { headerOf, isDelivered } from "../ask-seller.ts";
 import { failed, notChecked, passed, type WireCheck } from "../check.ts";
 import { receiptHeader } from "../probe.ts";
 import type { WireName } from "../way.ts";
@@ -13,7 +13,7 @@ export const receipt: WireCheck = {
   usesPurchase: true,
   async run(probe, wire) {
     const { answer, payment } = await probe.purchase(wire);
-    if (!isSuccess(answer)) return notChecked(`the payment was answered ${answer.status}`);
+    if (!isDelivered(answer)) return notChecked(`the payment was answered ${answer.status}`);
     const header = headerOf(answer, receiptHeader[wire]);
     if (header === undefined) return failed(`there is no ${receiptHeader[wire]}`);
     const transaction = readTransaction(wire, header);

@@ -1,4 +1,4 @@
-import { isSuccess } from "../ask-seller.ts";
+import { isDelivered } from "../ask-seller.ts";
 import { failed, judgeRefusals, notChecked, type WireCheck } from "../check.ts";
 
 /** Whether a served payment, which is public by now, is refused when it comes again. */
@@ -10,9 +10,9 @@ export const repeat: WireCheck = {
   usesPurchase: true,
   async run(probe, wire) {
     const { answer, payment } = await probe.purchase(wire);
-    if (!isSuccess(answer)) return notChecked(`the payment was answered ${answer.status}`);
+    if (!isDelivered(answer)) return notChecked(`the payment was answered ${answer.status}`);
     const again = await probe.send(payment);
     const found = `the same payment again is answered ${again.status}`;
-    return isSuccess(again) ? failed(found) : judgeRefusals(found, [again.status]);
+    return isDelivered(again) ? failed(found) : judgeRefusals(found, [again.status]);
   },
 };

@@ -1,4 +1,4 @@
-import { isSuccess } from "../ask-seller.ts";
+import { isDelivered } from "../ask-seller.ts";
 import { failed, judgeRefusals, notChecked, type WireCheck } from "../check.ts";
 
 /** Whether a payment of one unit less is refused, and not taken. */
@@ -12,7 +12,8 @@ export const underpaid: WireCheck = {
     if (BigInt(way.requirements.amount) < 2n) return notChecked("the price is one unit");
     const payment = await probe.payer.pay(way, probe.target.path, { lessBy: 1n });
     const answer = await probe.send(payment);
-    if (isSuccess(answer)) return failed(`a payment of one unit less is answered ${answer.status}`);
+    if (isDelivered(answer))
+      return failed(`a payment of one unit less is answered ${answer.status}`);
     if (await probe.chain.isUsed(payment)) {
       payment.isReported = true;
       return failed(`a payment of one unit less is answered ${answer.status}, and taken`);
