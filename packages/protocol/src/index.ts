@@ -74,7 +74,12 @@ export {
 } from "./money/network.ts";
 export { hasWitnesses, operatorOf } from "./money/rpc-operator.ts";
 export type { Challenge } from "./mpp/challenge.ts";
-export { formatChallenge, parseChallenges, type ReadChallenge } from "./mpp/challenge-header.ts";
+export {
+  formatChallenge,
+  parseChallenges,
+  prepareChallenge,
+  type ReadChallenge,
+} from "./mpp/challenge-header.ts";
 export { challengeNonce } from "./mpp/challenge-nonce.ts";
 export {
   authorizationType,

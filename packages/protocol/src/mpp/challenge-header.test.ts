@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Challenge } from "./challenge.ts";
-import { formatChallenge, parseChallenges } from "./challenge-header.ts";
+import { formatChallenge, parseChallenges, prepareChallenge } from "./challenge-header.ts";
 
 const challenge: Challenge = {
   id: "an-id",
@@ -84,5 +84,21 @@ describe("challenges of a header", () => {
   it("cannot hold a line break, or a character above ASCII", () => {
     for (const realm of ["a\r\nSet-Cookie: b", "a\0", "ä", "\u{1f600}"])
       expect(() => formatChallenge({ ...challenge, realm })).toThrow(RangeError);
+  });
+
+  it.each([{}, { header: "Payment-Authorization" }, { description: 'a "b" \\', digest: "d" }])(
+    "are the same when prepared before their fresh members, with %j",
+    (more) => {
+      const { id: _id, ...same } = { ...challenge, ...more };
+      const fresh = { id: "a_b-c", expires: "2099-01-01T00:00:00.5+01:00", opaque: "e30" };
+      expect(prepareChallenge(same)(fresh)).toBe(formatChallenge({ ...same, ...fresh }));
+    },
+  );
+
+  it.each(["id", "expires", "opaque"])("have no quotation in a fresh %s", (name) => {
+    const write = prepareChallenge(challenge);
+    const fresh = { id: "a", expires: "2099-01-01T00:00:00Z", opaque: "e30" };
+    for (const bad of ['a", realm="b', "a\\", "a\r\nSet-Cookie: b", "a\n", "ä"])
+      expect(() => write({ ...fresh, [name]: bad })).toThrow(RangeError);
   });
 });

@@ -17,11 +17,43 @@ export type ReadChallenge = { ok: true; challenge: Challenge } | { ok: false; er
  * @throws RangeError for a character that a header cannot carry: printable ASCII alone passes.
  */
 export function formatChallenge(challenge: Challenge): string {
-  const parameters = challengeMembers.flatMap((name) => {
-    const value = challenge[name];
-    return value === undefined ? [] : [`${name}=${quote(name, value)}`];
-  });
-  return `${paymentScheme} ${parameters.join(", ")}`;
+  return `${paymentScheme} ${formatParameters(challenge)}`;
+}
+
+/** The members that a seller makes anew for each challenge. */
+type FreshMembers = Record<"id" | "expires" | "opaque", string>;
+
+/** Characters of ids, instants and base64url: none ends a quoted string, or needs an escape. */
+const plain = /^[\w:.+-]*$/;
+
+/**
+ * Prepares challenges that differ in their fresh members alone: the rest is written once. The result
+ * writes a challenge as `formatChallenge` does, in a fraction of its time.
+ *
+ * @throws RangeError for a character that a header cannot carry. The result throws it for a fresh
+ * member that is no id in base64url, no instant, and no base64url.
+ */
+export function prepareChallenge(
+  same: Omit<Challenge, keyof FreshMembers>,
+): (fresh: FreshMembers) => string {
+  const { header, ...early } = same;
+  const start = `${paymentScheme} id="`;
+  const beforeExpires = `", ${formatParameters(early)}, expires="`;
+  const beforeOpaque = `", ${header === undefined ? "" : `${formatParameters({ header })}, `}opaque="`;
+  return ({ id, expires, opaque }) => {
+    if (!plain.test(id) || !plain.test(expires) || !plain.test(opaque))
+      throw new RangeError("A fresh member of the challenge needs quotation");
+    return `${start}${id}${beforeExpires}${expires}${beforeOpaque}${opaque}"`;
+  };
+}
+
+function formatParameters(members: Partial<Challenge>): string {
+  return challengeMembers
+    .flatMap((name) => {
+      const value = members[name];
+      return value === undefined ? [] : [`${name}=${quote(name, value)}`];
+    })
+    .join(", ");
 }
 
 function quote(name: string, value: string): string {

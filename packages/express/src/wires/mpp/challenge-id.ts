@@ -1,20 +1,33 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { Challenge } from "@coinslot/protocol";
+import type { ChallengeSecrets } from "../../mpp-options.ts";
 
 /** A challenge before its id is known. */
 export type Terms = Omit<Challenge, "id">;
 
-/** The id of a challenge: HMAC-SHA256 over its members as they travel, in base64url. */
-export function challengeIdOf(terms: Terms, secret: string): string {
-  return createHmac("sha256", secret).update(boundText(terms)).digest("base64url");
+/** The keys of secrets: the first makes ids, all prove them. */
+export type ChallengeKeys = readonly [current: KeyObject, ...retired: KeyObject[]];
+
+/** Makes keys of secrets once, and not for each challenge. */
+export function keysOf([current, ...retired]: ChallengeSecrets): ChallengeKeys {
+  return [keyOf(current), ...retired.map(keyOf)];
 }
 
-/** Returns whether one of the secrets has made a challenge's id. Takes constant time for each. */
-export function isIdOfSecrets({ id, ...terms }: Challenge, secrets: readonly string[]): boolean {
+function keyOf(secret: string): KeyObject {
+  return createSecretKey(secret, "utf8");
+}
+
+/** The id of a challenge: HMAC-SHA256 over its members as they travel, in base64url. */
+export function challengeIdOf(terms: Terms, key: KeyObject): string {
+  return createHmac("sha256", key).update(boundText(terms)).digest("base64url");
+}
+
+/** Returns whether one of the keys has made a challenge's id. Takes constant time for each. */
+export function isIdOfKeys({ id, ...terms }: Challenge, keys: ChallengeKeys): boolean {
   const claimed = Buffer.from(id, "utf8");
-  return secrets
-    .map((secret) => {
-      const made = Buffer.from(challengeIdOf(terms, secret), "utf8");
+  return keys
+    .map((key) => {
+      const made = Buffer.from(challengeIdOf(terms, key), "utf8");
       return made.length === claimed.length && timingSafeEqual(made, claimed);
     })
     .includes(true);
@@ -26,6 +39,6 @@ export function isIdOfSecrets({ id, ...terms }: Challenge, secrets: readonly str
  */
 function boundText(terms: Terms): string {
   const { realm, method, intent, request, expires = "", digest = "", header, opaque = "" } = terms;
-  const slots = [realm, method, intent, request, expires, digest];
-  return [...slots, ...(header === undefined ? [] : [header]), opaque].join("|");
+  const slot = header === undefined ? "" : `${header}|`;
+  return `${realm}|${method}|${intent}|${request}|${expires}|${digest}|${slot}${opaque}`;
 }

@@ -1,12 +1,12 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Request } from "express";
 
-/**
- * The request that a challenge is good for: the first 16 bytes of SHA-256 over its verb, path and
- * query as written. HEAD counts as GET.
- */
+/** What a challenge is good for: verb, path and query as written. HEAD counts as GET. */
 export function challengedUrlOf({ method, originalUrl }: Request): string {
-  const verb = method === "HEAD" ? "GET" : method;
-  const hash = createHash("sha256").update(`${verb} ${originalUrl}`).digest();
-  return hash.subarray(0, 16).toString("base64url");
+  return `${method === "HEAD" ? "GET" : method} ${originalUrl}`;
+}
+
+/** The form in which a challenge holds it: the first 16 bytes of its SHA-256, in base64url. */
+export function hashUrl(challengedUrl: string): string {
+  return hash("sha256", challengedUrl, "buffer").toString("base64url", 0, 16);
 }

@@ -29,6 +29,7 @@ import {
 } from "../../refusals.ts";
 import { removeHeader } from "../payment-header.ts";
 import type { OfferPart, PaymentDemand, PaymentFailure, Wire } from "../wire.ts";
+import { keysOf } from "./challenge-id.ts";
 import { hasChallenge } from "./has-challenge.ts";
 import { prependChallenges } from "./prepend-challenges.ts";
 import { problemOf } from "./problem-of.ts";
@@ -38,7 +39,7 @@ import {
   credentialHeaders,
   readCredential,
 } from "./read-credential.ts";
-import { chargesOf, writeChallenge } from "./write-challenges.ts";
+import { chargesOf, prepareChallenges } from "./write-challenges.ts";
 
 /** Headers of answers that a page on another origin may read. */
 export const exposedByMpp = [headerName.authenticate, headerName.paymentReceipt];
@@ -54,24 +55,23 @@ export function createMpp(options: {
   /** Unix milliseconds. */
   now: () => number;
 }): Wire<ChallengedPayment> {
-  const { now, publicUrl, secrets } = options;
+  const { now, publicUrl } = options;
   const { header, realm } = options.mpp;
-  const [secret] = secrets;
+  const keys = keysOf(options.secrets);
+  const [key] = keys;
   const realmOf = (request: Request) => realm ?? hostnameOf(request, publicUrl);
 
   function writeOffer({ offer, resource, error }: PaymentDemand): OfferPart {
     const charges = chargesOf(offer, resource.description);
     if (charges.length === 0) return {};
+    const writeChallenges = prepareChallenges(charges, { key, header });
     return {
       body: problemOf(error),
       mediaType: problemMediaType,
       writeHead(response) {
         const { req: request } = response;
-        const fresh = { request, realm: realmOf(request), secret, header, now: now() };
-        prependChallenges(
-          response,
-          charges.map((charge) => writeChallenge(charge, fresh)),
-        );
+        const fresh = { request, realm: realmOf(request), now: now() };
+        prependChallenges(response, writeChallenges(fresh));
       },
     };
   }
@@ -81,7 +81,7 @@ export function createMpp(options: {
     writeOffer,
     countPayments: countCredentials,
     sells: (offer) => offer.some(hasChallenge),
-    read: (request) => readCredential(request, { secrets, realm: realmOf(request) }),
+    read: (request) => readCredential(request, { keys, realm: realmOf(request) }),
     withhold(request) {
       for (const name of credentialHeaders) {
         if (isPaymentScheme(String(request.headers[name] ?? ""))) removeHeader(request, name);

@@ -18,10 +18,9 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import type { Request } from "express";
-import type { ChallengeSecrets } from "../../mpp-options.ts";
 import { PaymentFault } from "../wire.ts";
-import { isIdOfSecrets } from "./challenge-id.ts";
-import { challengedUrlOf } from "./challenged-url.ts";
+import { type ChallengeKeys, isIdOfKeys } from "./challenge-id.ts";
+import { challengedUrlOf, hashUrl } from "./challenged-url.ts";
 
 /** Headers that carry a credential, in lower case. */
 export const credentialHeaders = ["authorization", "payment-authorization"] as const;
@@ -57,32 +56,32 @@ export function countCredentials({ headers, rawHeaders }: IncomingMessage): numb
  */
 export function readCredential(
   request: Request,
-  { secrets, realm }: { secrets: ChallengeSecrets; realm: string },
+  { keys, realm }: { keys: ChallengeKeys; realm: string },
 ): ChallengedPayment {
   const value = credentialHeaders
     .map((name) => String(request.headers[name] ?? ""))
     .find((each) => isPaymentScheme(each));
   const credential = decodeCredential(value ?? "");
   const { challenge } = credential;
-  const charge = readOwnChallenge(challenge, { request, secrets, realm });
+  const charge = readOwnChallenge(challenge, { request, keys, realm });
   const network = networkOf(charge.methodDetails.chainId);
   return { challenge, charge, network, payload: readPayload(credential, { charge, network }) };
 }
 
 function readOwnChallenge(
   challenge: Challenge,
-  expected: { request: Request; secrets: ChallengeSecrets; realm: string },
+  expected: { request: Request; keys: ChallengeKeys; realm: string },
 ): ChargeRequest {
-  const { request, secrets, realm } = expected;
+  const { request, keys, realm } = expected;
   const { method, intent } = challenge;
   const isOurs =
     method === evmCharge.method &&
     intent === evmCharge.intent &&
     challenge.realm === realm &&
-    isIdOfSecrets(challenge, secrets);
+    isIdOfKeys(challenge, keys);
   if (!isOurs || challenge.opaque === undefined) throw new PaymentFault("invalid_challenge");
   // The id proves that both texts are ours, so that they can be read.
-  if (decodeOpaque(challenge.opaque).for !== challengedUrlOf(request))
+  if (decodeOpaque(challenge.opaque).for !== hashUrl(challengedUrlOf(request)))
     throw new PaymentFault("invalid_challenge");
   return decodeChargeRequest(challenge.request);
 }

@@ -1,21 +1,22 @@
-import { randomBytes } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import {
   type Challenge,
   chainIdOf,
   encodeChargeRequest,
-  encodeOpaque,
   evmCharge,
   findKnownToken,
-  formatChallenge,
   type PaymentRequirements,
+  prepareChallenge,
   toLowerHex,
 } from "@coinslot/protocol";
 import type { Request } from "express";
 import { getAddress } from "viem";
 import type { Offer } from "../../offer/offer.ts";
 import { challengeIdOf } from "./challenge-id.ts";
-import { challengedUrlOf } from "./challenged-url.ts";
+import { challengedUrlOf, hashUrl } from "./challenged-url.ts";
+import { freshSalt } from "./fresh-salt.ts";
 import { hasChallenge } from "./has-challenge.ts";
+import { rememberLast } from "./remember-last.ts";
 
 /** Most challenges of an answer: clients of Node take 16 KB of headers in all. */
 export const maxChallenges = 8;
@@ -62,34 +63,56 @@ function isShown(description: string | undefined): boolean {
     : false;
 }
 
-/** Writes a fresh challenge for a charge. No two are alike. */
-export function writeChallenge(
-  { request: encoded, maxTimeoutSeconds, description }: ChargeTemplate,
-  options: {
-    request: Request;
-    realm: string;
-    secret: string;
-    header: Challenge["header"];
-    /** Unix milliseconds. */
-    now: number;
-  },
-): string {
-  const { request, realm, secret, header, now } = options;
-  const salt = randomBytes(16).toString("base64url");
-  const terms = {
-    realm,
-    ...evmCharge,
-    request: encoded,
-    expires: formatExpiry(now, maxTimeoutSeconds),
-    ...(header === undefined ? {} : { header }),
-    opaque: encodeOpaque({ for: challengedUrlOf(request), salt }),
+/** Writes the challenges of one answer, one for each charge. No two are ever alike. */
+export type WriteChallenges = (options: {
+  request: Request;
+  realm: string;
+  /** Unix milliseconds. */
+  now: number;
+}) => string[];
+
+/**
+ * Prepares the challenges of an offer. What is the same in most answers is made once: all members
+ * of a realm's challenges but three, the hash of the URL, and the text of the second of expiry.
+ */
+export function prepareChallenges(
+  charges: readonly ChargeTemplate[],
+  made: { key: KeyObject; header: Challenge["header"] },
+): WriteChallenges {
+  const writersFor = rememberLast((realm: string) =>
+    charges.map((charge) => prepareCharge(charge, { realm, ...made })),
+  );
+  const hashOf = rememberLast(hashUrl);
+  return ({ request, realm, now }) => {
+    const urlHash = hashOf(challengedUrlOf(request));
+    return writersFor(realm).map((write) => write(urlHash, now));
   };
-  const shown = description === undefined ? {} : { description };
-  return formatChallenge({ id: challengeIdOf(terms, secret), ...terms, ...shown });
+}
+
+function prepareCharge(
+  { request, maxTimeoutSeconds, description }: ChargeTemplate,
+  { realm, key, header }: { realm: string; key: KeyObject; header: Challenge["header"] },
+): (urlHash: string, now: number) => string {
+  const terms = { realm, ...evmCharge, request, ...(header === undefined ? {} : { header }) };
+  const write = prepareChallenge({
+    ...terms,
+    ...(description === undefined ? {} : { description }),
+  });
+  const expiryOf = rememberLast(formatSecond);
+  return (urlHash, now) => {
+    const expires = expiryOf(Math.floor(now / 1000) + maxTimeoutSeconds);
+    const opaque = writeOpaque(urlHash);
+    return write({ id: challengeIdOf({ ...terms, expires, opaque }, key), expires, opaque });
+  };
+}
+
+/** As `encodeOpaque` writes it: the names are in order, and base64url needs no escape in JSON. */
+function writeOpaque(urlHash: string): string {
+  const json = `{"for":"${urlHash}","salt":"${freshSalt()}"}`;
+  return Buffer.from(json, "latin1").toString("base64url");
 }
 
 /** Whole seconds, in UTC. */
-function formatExpiry(now: number, seconds: number): string {
-  const at = new Date((Math.floor(now / 1000) + seconds) * 1000);
-  return at.toISOString().replace(".000Z", "Z");
+function formatSecond(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace(".000Z", "Z");
 }
