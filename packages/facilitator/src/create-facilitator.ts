@@ -25,7 +25,7 @@ import {
 import { createHooks, type HookMethods } from "./hooks.ts";
 import { keepEngine } from "./keep-engine.ts";
 import { keepSecret } from "./ledger/maintenance/keep-secret.ts";
-import { isReservationHeld } from "./ledger/maintenance/processes.ts";
+import { isReservationHeld } from "./ledger/maintenance/reservation-held.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";

@@ -1,5 +1,5 @@
 import type { Hex, Payment, SettleResponse } from "@coinslot/protocol";
-import { isReservationHeld } from "../ledger/maintenance/processes.ts";
+import { isReservationHeld } from "../ledger/maintenance/reservation-held.ts";
 import { deliverPayment } from "../ledger/payments/deliver-payments.ts";
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
 import type { LedgerPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";

@@ -21,7 +21,8 @@ import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { undoBlocks } from "../transactions/undo-blocks.ts";
-import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./processes.ts";
+import { releaseAbandoned, sendHeartbeat } from "./processes.ts";
+import { isReservationHeld } from "./reservation-held.ts";
 
 /** A ledger whose database's clock was set, and its process's own was not. */
 function databaseAhead(ledger: LedgerContext, ms: number): LedgerContext {

@@ -23,3 +23,12 @@ export function areHeartbeatsSure({ heartbeat, heartbeatLeaseMs, now }: Heartbea
   // Less than 0: this process's own clock was put back.
   return ageMs < 0 || ageMs >= heartbeatLeaseMs;
 }
+
+/** Whether the last heartbeat is so young that no other process counts this one as dead. */
+export function isYoung(
+  { heartbeat, heartbeatLeaseMs }: Pick<Heartbeats, "heartbeat" | "heartbeatLeaseMs">,
+  now: number,
+): boolean {
+  const ageMs = now - heartbeat.sentAt;
+  return ageMs >= 0 && ageMs < heartbeatLeaseMs / 2;
+}
