@@ -4,7 +4,7 @@ import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findPromised } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
-import type { NetworkSettlement } from "./engine.ts";
+import type { SettlementNetwork } from "./context.ts";
 import { nodeIsBehind } from "./unavailable-errors.ts";
 
 /** Bound on a payer's open payments that are looked at. Those beyond it count as promised. */
@@ -13,7 +13,10 @@ const maxLookedAt = 100;
 /** The ledger, and the chains that it is compared with. */
 export interface AdmissionContext {
   ledger: LedgerContext;
-  settlements: ReadonlyMap<Network, NetworkSettlement>;
+  settlements: ReadonlyMap<
+    Network,
+    { network: Partial<Pick<SettlementNetwork, "trialFloor" | "debited">> }
+  >;
 }
 
 /**
@@ -38,7 +41,7 @@ export async function admitPayment(
   if (result.outcome !== "over_promised") return result;
   try {
     const debited = await findDebited(context, wish);
-    return debited.length === 0 ? result : await reservePayment(ledger, wish, debited);
+    return debited === undefined ? result : await reservePayment(ledger, wish, debited);
   } catch (cause) {
     if (!(cause instanceof RpcError)) throw cause;
     throw new FacilitatorError("The chain cannot be read at the moment", {
@@ -48,13 +51,24 @@ export async function admitPayment(
   }
 }
 
-/** The payer's open payments that were executed or cancelled before its balance was read. */
+/**
+ * The payer's open payments that were executed or cancelled before its balance was read.
+ * `undefined` where the others alone exceed that balance.
+ *
+ * None is a result like any other. The outcome of an executed payment may have been recorded since
+ * the refusal: it is not open any more, and the same reservation fits now.
+ */
 async function findDebited(
   { ledger, settlements }: AdmissionContext,
-  { id, balance }: ReserveWish,
-): Promise<readonly string[]> {
+  { id, balance, value }: ReserveWish,
+): Promise<readonly string[] | undefined> {
   const debited = settlements.get(id.network)?.network.debited;
-  if (balance === undefined || debited === undefined) return [];
+  if (balance === undefined || debited === undefined) return undefined;
   const payments = await findPromised(ledger, { limit: maxLookedAt, ...id });
-  return debited.find({ payments, blockNumber: balance.blockNumber });
+  const missing = await debited.find({ payments, blockNumber: balance.blockNumber });
+  const others = payments.filter(
+    (payment) => payment.authorization.nonce !== id.nonce && !missing.includes(payment.id),
+  );
+  const promised = others.reduce((sum, payment) => sum + payment.value, value);
+  return promised > balance.amount ? undefined : missing;
 }

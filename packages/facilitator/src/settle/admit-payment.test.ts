@@ -1,0 +1,80 @@
+import { type RpcRequester, systemClock } from "@coinslot/chain";
+import { describe, expect, it } from "vitest";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { recordOutcomes } from "../ledger/payments/record-outcomes.ts";
+import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
+import { inclusion, network, queue, submit, wish } from "../testing/ledger-payments.ts";
+import { engines } from "../testing/settling-devnet.ts";
+import { type AdmissionContext, admitPayment } from "./admit-payment.ts";
+import { createDebitedPayments } from "./evidence/debited-payments.ts";
+
+/** A node on which no authorization is used. */
+const rpc: RpcRequester = {
+  chainId: 9745,
+  request: async () => Promise.reject(new Error("Only many calls at once")),
+  requestMany: async (calls) =>
+    calls.map(() => ({ ok: true, result: `0x${"0".repeat(64)}`, endpoint: 0, failures: [] })),
+};
+
+function contextOf(ledger: LedgerContext): AdmissionContext {
+  const watcher = { subscribe: () => () => undefined };
+  const debited = createDebitedPayments({ rpc, watcher, clock: systemClock });
+  return { ledger, settlements: new Map([[network, { network: { debited } }]]) };
+}
+
+/** The ledger, with work of another process right after its first write. */
+function afterFirstWrite(ledger: LedgerContext, work: () => Promise<unknown>): LedgerContext {
+  let isDone = false;
+  const write: LedgerContext["write"] = async (...args) => {
+    const result = await ledger.write(...args);
+    if (!isDone) {
+      isDone = true;
+      await work();
+    }
+    return result;
+  };
+  return { ...ledger, write };
+}
+
+describe.each(engines)("an admission on %s", (engine) => {
+  const { join } = ledgerForEachTest(engine);
+  const balance = { amount: 10n, blockNumber: BigInt(inclusion.blockNumber) };
+
+  it("admits a payer whose other payment's outcome is recorded before it looks again", async () => {
+    const ledger = await join("one");
+    // Executed by the end of the block at which the balance was read, and still open.
+    const id = await submit(ledger);
+    const interfered = afterFirstWrite(ledger, () =>
+      recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]),
+    );
+    const admitted = await admitPayment(contextOf(interfered), wish({ balance }));
+    expect(admitted).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("refuses a payer whose other payment is executed after the balance was read", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const earlier = { amount: 10n, blockNumber: balance.blockNumber - 1n };
+    const interfered = afterFirstWrite(ledger, () =>
+      recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]),
+    );
+    const admitted = await admitPayment(contextOf(interfered), wish({ balance: earlier }));
+    expect(admitted).toMatchObject({ outcome: "over_promised" });
+  });
+
+  it("writes once for a payer whose open payments alone exceed its balance", async () => {
+    const ledger = await join("one");
+    await queue(ledger);
+    let writes = 0;
+    const counting: LedgerContext = {
+      ...ledger,
+      write: (...args) => {
+        writes += 1;
+        return ledger.write(...args);
+      },
+    };
+    const admitted = await admitPayment(contextOf(counting), wish({ balance }));
+    expect(admitted).toMatchObject({ outcome: "over_promised" });
+    expect(writes).toBe(1);
+  });
+});
