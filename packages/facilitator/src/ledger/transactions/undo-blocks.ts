@@ -1,5 +1,13 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
-import { type ExpressionBuilder, type Kysely, type RawBuilder, sql } from "kysely";
+import {
+  type Expression,
+  type ExpressionBuilder,
+  type Kysely,
+  type RawBuilder,
+  type SqlBool,
+  sql,
+  type Transaction,
+} from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import { takeFromRecords } from "../payments/code-records.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
@@ -74,46 +82,72 @@ export async function undoBlocks(
   return write(async (transaction) => {
     await transaction
       .updateTable("transactions")
-      .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
+      .set(notIncluded)
       .where("network", "=", network)
       .where("state", "=", is("settled"))
       .where(isIn(blocks))
       .execute();
-    const rows = await transaction
-      .updateTable("payments")
-      .set(({ selectFrom, exists, ...set }) => ({
-        state: set
-          .case()
-          .when(
-            exists(
-              selectFrom("transactions")
-                .select("transactions.id")
-                .whereRef("transactions.id", "=", "payments.transaction_id")
-                .where("transactions.state", "=", is("open")),
-            ),
-          )
-          .then("submitted" as const)
-          .else("queued" as const)
-          .end(),
-        block_number: null,
-        block_hash: null,
-        transaction_hash: null,
-        confirmed_at: null,
-      }))
-      .where("network", "=", network)
-      .where("state", "=", is("confirmed"))
-      .where("final_at", "is", null)
-      .where(isIn(blocks))
-      .returning(["id", ...identityColumns, "delivered_at", "is_alone"])
-      .execute();
-    const owners = rows.filter(({ is_alone }) => is_alone === 1);
-    await takeFromRecords({ transaction, owners });
-    return rows.map((row) => ({
-      id: row.id,
-      authorization: toAuthorizationId(row),
-      wasDelivered: row.delivered_at !== null,
-    }));
+    return undoPayments(transaction, { network, which: isIn(blocks) });
   });
+}
+
+/** A transaction of which no block is known. */
+export const notIncluded = {
+  state: "open",
+  hash: null,
+  block_number: null,
+  block_hash: null,
+  gas_used: null,
+} as const;
+
+/**
+ * Takes back confirmed payments that are not final. Their transactions are open already, where they
+ * are ours.
+ */
+export async function undoPayments(
+  transaction: Transaction<LedgerSchema>,
+  {
+    network,
+    which,
+  }: {
+    network: Network;
+    which: (where: ExpressionBuilder<LedgerSchema, "payments">) => Expression<SqlBool>;
+  },
+): Promise<UndonePayment[]> {
+  const rows = await transaction
+    .updateTable("payments")
+    .set(({ selectFrom, exists, ...set }) => ({
+      state: set
+        .case()
+        .when(
+          exists(
+            selectFrom("transactions")
+              .select("transactions.id")
+              .whereRef("transactions.id", "=", "payments.transaction_id")
+              .where("transactions.state", "=", is("open")),
+          ),
+        )
+        .then("submitted" as const)
+        .else("queued" as const)
+        .end(),
+      block_number: null,
+      block_hash: null,
+      transaction_hash: null,
+      confirmed_at: null,
+    }))
+    .where("network", "=", network)
+    .where("state", "=", is("confirmed"))
+    .where("final_at", "is", null)
+    .where(which)
+    .returning(["id", ...identityColumns, "delivered_at", "is_alone"])
+    .execute();
+  const owners = rows.filter(({ is_alone }) => is_alone === 1);
+  await takeFromRecords({ transaction, owners });
+  return rows.map((row) => ({
+    id: row.id,
+    authorization: toAuthorizationId(row),
+    wasDelivered: row.delivered_at !== null,
+  }));
 }
 
 /** Marks the contents of these blocks as final. They have been found on the chain, deep enough. */

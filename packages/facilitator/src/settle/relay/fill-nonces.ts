@@ -1,19 +1,22 @@
-import { toLowerHex } from "@coinslot/protocol";
+import { type Address, toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { createSortableId } from "../../ledger/sortable-id.ts";
 import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
+import { undoTransaction } from "../../ledger/transactions/undo-transaction.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
+import { findBlockBefore } from "./used-nonces.ts";
 
 /**
  * Stores a no-op transaction for each nonce that the chain waits for and no transaction of the
  * ledger has. Those behind it can then be mined. The caller sends them.
  *
- * A nonce that the ledger has keeps its transaction. One that was settled, where a node lags, stays
- * as it is. One that was given up as lost is open again, to be read from the ledger.
+ * A nonce that the ledger has keeps its transaction. One that was settled stays as it is where a
+ * node lags. One that was given up as lost is open again, to be read from the ledger. So is one that
+ * counts as included, although a later block has not used its nonce.
  *
  * @returns the stored transactions; `lease_lost` when another process plans for this relayer now.
  */
@@ -54,7 +57,9 @@ export async function fillNonces(options: {
     if (outcome === "nonce_taken") {
       const { network: name, relayer } = record;
       isReopened =
-        (await reopenTransaction(ledger, { network: name, relayer, nonce })) || isReopened;
+        (await reopenTransaction(ledger, { network: name, relayer, nonce })) ||
+        (await takeBackIncluded(options, { relayer, nonce })) ||
+        isReopened;
     }
     if (outcome !== "stored") continue;
     const createdAt = context.now();
@@ -67,4 +72,30 @@ export async function fillNonces(options: {
     );
   }
   return { stored, isReopened };
+}
+
+/**
+ * Opens a transaction again that counts as included and cannot be, by the nonce's use. A receipt is
+ * one node's word, and so is a block that is final on a fork. Without this, one of them that was
+ * false would hold up each later transaction of the relayer.
+ */
+async function takeBackIncluded(
+  { context, network }: Parameters<typeof fillNonces>[0],
+  { relayer, nonce }: { relayer: Address; nonce: number },
+): Promise<boolean> {
+  const { ledger, logger, metrics, emit } = context;
+  const unusedAtBlock = await findBlockBefore(network, { address: relayer, nonce });
+  if (unusedAtBlock === undefined) return false;
+  const { network: name } = network;
+  const undone = await undoTransaction(ledger, { network: name, relayer, nonce, unusedAtBlock });
+  if (undone === undefined) return false;
+  for (const { authorization, wasDelivered } of undone) {
+    metrics.reorganised.inc({ network: name, delivered: String(wasDelivered) });
+    emit({ type: "settle_reorganised", authorization, wasDelivered });
+  }
+  logger.error(
+    { network: name, relayer, nonce, payments: undone.length },
+    "a transaction counted as included, and the chain has not used its nonce: a node returned a false receipt, or its fork is gone; it is sent again",
+  );
+  return true;
 }

@@ -1,4 +1,7 @@
+import { RpcResponseError, RpcUnavailableError } from "@coinslot/chain";
+import type { Address } from "@coinslot/protocol";
 import * as z from "zod";
+import type { SettlementNetwork } from "../context.ts";
 import type { Relayer } from "./relayer-context.ts";
 
 const nonceSchema = z
@@ -24,4 +27,27 @@ export async function countUsedNonces(
     context.logger.warn({ ...labels, used, again }, "a node was wrong about the nonce");
   }
   return Math.min(used, again);
+}
+
+/**
+ * The newest block by which the nonces from `nonce` on are unused. A node that lags cannot answer
+ * for that block. `undefined`: some are used, or no node answers.
+ */
+export async function findBlockBefore(
+  { rpc, watcher, times }: SettlementNetwork,
+  { address, nonce }: { address: Address; nonce: number },
+): Promise<number | undefined> {
+  const { number } = await watcher.read(times.resendMs());
+  const params = [address, `0x${number.toString(16)}`];
+  try {
+    const count = await rpc.request(
+      { method: "eth_getTransactionCount", params },
+      { minBlock: number },
+    );
+    return nonceSchema.parse(count) <= nonce ? Number(number) : undefined;
+  } catch (error) {
+    // A node may have no state of that block.
+    if (error instanceof RpcResponseError || error instanceof RpcUnavailableError) return undefined;
+    throw error;
+  }
 }

@@ -1,0 +1,127 @@
+import { isHex, keccak256 } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
+import type { Logger } from "../../logger.ts";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { settle } from "../../testing/settling-actions.ts";
+import {
+  type Engine,
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+
+const receiptSchema = z.looseObject({ blockNumber: z.string(), blockHash: z.string() });
+type Receipt = z.infer<typeof receiptSchema>;
+const patience = { timeout: 20_000 };
+
+let settling: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  await proxy?.close();
+  settling = undefined;
+  proxy = undefined;
+});
+
+/** A devnet behind a node that can misreport one transaction, which then stands in no block. */
+async function begin(engine: Engine) {
+  const here = await startSettlingDevnet(engine);
+  settling = here;
+  const { devnet } = here;
+  let lie: ((raw: unknown) => Promise<Receipt>) | undefined;
+  const known = new Map<unknown, Receipt>();
+  let last: Receipt | undefined;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isHex(raw) && lie !== undefined) {
+      const hash = keccak256(raw);
+      const make = lie;
+      lie = undefined;
+      known.set(hash, { ...(await make(raw)), transactionHash: hash });
+      return { result: hash };
+    }
+    if (method !== "eth_getTransactionReceipt") return ask();
+    const forged = known.get(raw);
+    if (forged !== undefined) {
+      // Once: from then on the node is honest.
+      known.delete(raw);
+      return { result: forged };
+    }
+    const answer = await ask();
+    if ("result" in answer && answer.result !== null) last = receiptSchema.parse(answer.result);
+    return answer;
+  });
+  const errors: string[] = [];
+  const note = (_fields: object, text?: string) => void errors.push(text ?? "");
+  const logger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: note };
+  const facilitator = await here.start({
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, finalAfter: 1_000 },
+    times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+    logger,
+  });
+  return {
+    ...here,
+    facilitator,
+    errors,
+    /** The next transaction is dropped, and gets the receipt of another one. */
+    swapReceipt() {
+      lie = async () => {
+        if (last === undefined) throw new Error("There is no receipt yet");
+        return last;
+      };
+    },
+    /** The next transaction is mined and reorganised away, and its receipt names the new block. */
+    forgeReceipt() {
+      lie = async (raw) => {
+        const { client } = devnet;
+        if (!isHex(raw)) throw new TypeError("No transaction");
+        const hash = await client.sendRawTransaction({ serializedTransaction: raw });
+        const receipt = await readReceipt(devnet.rpcUrl, hash);
+        await devnet.reorg({ depth: 1 });
+        const { hash: blockHash } = await client.getBlock();
+        return { ...receipt, blockHash };
+      };
+    },
+    countUsed: () =>
+      devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address }),
+    income: () => here.balanceOf(devnet.accounts.seller.address),
+  };
+}
+
+/** A receipt as a node writes it. */
+async function readReceipt(rpcUrl: string, hash: string): Promise<Receipt> {
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_getTransactionReceipt", params: [hash] };
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(rpcUrl, { method: "POST", headers, body: JSON.stringify(call) });
+  return z.object({ result: receiptSchema }).parse(await response.json()).result;
+}
+
+describe.each(engines)(
+  "a transaction that counts as included and stands in no block, on %s",
+  (engine) => {
+    it("holds up no later payment: its nonce is used after all", async () => {
+      const { facilitator, pay, swapReceipt, countUsed, errors } = await begin(engine);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      swapReceipt();
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: false });
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      expect(await countUsed()).toBe(3);
+      expect(errors.filter((text) => text.includes("counted as included"))).toHaveLength(1);
+    });
+
+    it("moves the money that a forged receipt has shown, once", async () => {
+      const { facilitator, pay, forgeReceipt, countUsed, income } = await begin(engine);
+      forgeReceipt();
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      expect(await income()).toBe(0n);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      await vi.waitFor(async () => expect(await income()).toBe(2_000n), patience);
+      expect(await countUsed()).toBe(2);
+      await vi.waitFor(async () => {
+        const { payments } = await facilitator.payments.list({ state: "confirmed" });
+        expect(payments).toHaveLength(2);
+      }, patience);
+    });
+  },
+);
