@@ -18,7 +18,10 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  await rm(`${folder}-state`, { recursive: true, force: true });
+});
 
 /** Starts a program in the folder; it ends with the test. */
 function start(
@@ -137,7 +140,7 @@ describe("coinslot pay on a terminal", () => {
   function onTerminal(env: Record<string, string> = {}) {
     const line = inShell("pay", `${seller.url}/weather`);
     const words = ["script", "--quiet", "--return", "--command", line, "/dev/null"];
-    const user = { TERM: "xterm", SHELL: "/bin/sh", XDG_STATE_HOME: join(folder, "state") };
+    const user = { TERM: "xterm", SHELL: "/bin/sh", XDG_STATE_HOME: `${folder}-state` };
     return start(words, { ...user, ...env });
   }
 

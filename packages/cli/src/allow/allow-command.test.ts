@@ -1,4 +1,13 @@
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -183,6 +192,31 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
       await run(["allow"], { env });
       expect(readdirSync(folder)).toEqual([".env"]);
       expect(readdirSync(join(folder, "..", "other", "coinslot", "allowed"))).toHaveLength(1);
+    });
+  });
+});
+
+describe("a folder that is the user's home", () => {
+  it.each([
+    ["in it", (folder: string) => join(folder, "state")],
+    ["behind a link in it", (folder: string) => join(folder, "link")],
+    ["in it by another name", (folder: string) => join(folder, "..", "alias", "state")],
+  ])("brings no allowance of its own: %s", async (_where, homeIn) => {
+    await inCheckout(async ({ run, folder, state }) => {
+      await run(["allow"]);
+      renameSync(state, join(folder, "state"));
+      mkdirSync(join(folder, "..", "outside"));
+      cpSync(join(folder, "state"), join(folder, "..", "outside"), { recursive: true });
+      symlinkSync(join(folder, "..", "outside"), join(folder, "link"));
+      symlinkSync(folder, join(folder, "..", "alias"));
+      const own = join(folder, "..", "own");
+      const env = { XDG_STATE_HOME: homeIn(folder), LOCALAPPDATA: own };
+      const { code, err } = await run(["pay", url(), "--yes"], { env });
+      expect(err).toContain("coinslot allow");
+      expect(code).toBe(exitCode.usage);
+      await run(["allow"], { env });
+      expect(readdirSync(join(own, "coinslot", "allowed"))).toHaveLength(1);
+      expect((await run(["pay", url(), "--yes"], { env })).code).toBe(exitCode.done);
     });
   });
 });

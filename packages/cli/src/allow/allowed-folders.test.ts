@@ -7,6 +7,6 @@ afterEach(() => void vi.unstubAllEnvs());
 describe("the folder of allowances", () => {
   it.each(["", ".", "relative"])("is not in the folder at hand, with HOME=%j", (home) => {
     vi.stubEnv("HOME", home);
-    expect(isAbsolute(stateFolder({}))).toBe(true);
+    expect(isAbsolute(stateFolder({}, process.cwd()))).toBe(true);
   });
 });
