@@ -2,13 +2,14 @@ import { runCli } from "@coinslot/cli";
 import type { Devnet } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readDocument } from "../docs/code-block.ts";
-import { startVerifiedDevnet, verifiedSellers } from "../support/verified-sellers.ts";
+import { startUsdcDevnet } from "../support/usdc-devnet.ts";
+import { verifiedSellers } from "../support/verified-sellers.ts";
 import { keyOf, verifyOne } from "../support/verify-sellers.ts";
 
 let devnet: Devnet;
 
 beforeAll(async () => {
-  devnet = await startVerifiedDevnet();
+  devnet = await startUsdcDevnet();
 });
 
 afterAll(async () => {

@@ -1,15 +1,16 @@
-import { type Devnet, type Listening, listen, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen } from "@coinslot/devnet";
 import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { paymentMiddleware } from "@coinslot/express";
-import { type Address, knownChains, supportedSchema } from "@coinslot/protocol";
+import { supportedSchema } from "@coinslot/protocol";
 import type { FacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware as referenceMiddleware, x402ResourceServer } from "@x402/express";
 import express, { type Express, type RequestHandler } from "express";
 import { evm, Mppx } from "mppx/server";
-import { encodeDeployData, nonceManager } from "viem";
+import { nonceManager } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createTestFacilitator } from "./seller.ts";
+import { usdc, usdcOffer } from "./usdc-devnet.ts";
 
 /** Paid routes of every seller: two that work, and one whose handler fails. */
 const paths = ["/weather", "/news", "/broken"] as const;
@@ -19,15 +20,6 @@ export interface VerifiedSeller {
   /** As the documentation names it. */
   name: string;
   start(devnet: Devnet): Promise<Listening>;
-}
-
-/** A devnet with the token of Base Sepolia, which released clients of every protocol know. */
-export async function startVerifiedDevnet(): Promise<Devnet> {
-  const devnet = await startDevnet({ chainId: 84532 });
-  const args = ["USDC", "2", "USDC", 6] as const;
-  await devnet.place({ address: usdc(), creationCode: encodeDeployData({ ...testUsdt0, args }) });
-  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n, token: usdc() });
-  return devnet;
 }
 
 /** The settings with which the command reads this chain, and finds money there. */
@@ -45,7 +37,7 @@ export const verifiedSellers: readonly VerifiedSeller[] = [
     name: "@coinslot/express",
     async start(devnet) {
       const facilitator = createTestFacilitator(devnet);
-      const accepts = offerOn(devnet);
+      const accepts = usdcOffer(devnet);
       const routes = Object.fromEntries(paths.map((path) => [`GET ${path}`, { accepts }]));
       const gate = paymentMiddleware(routes, facilitator, { legacyNetworkNames: true });
       await gate.ready();
@@ -62,7 +54,7 @@ export const verifiedSellers: readonly VerifiedSeller[] = [
     start(devnet) {
       const server = new x402ResourceServer(referenceFacilitator(devnet, 0));
       server.register(devnet.network, new ExactEvmScheme());
-      const accepts = offerOn(devnet);
+      const accepts = usdcOffer(devnet);
       const routes = Object.fromEntries(paths.map((path) => [`GET ${path}`, { accepts }]));
       return listen(withHandlers(express().use(referenceMiddleware(routes, server))));
     },
@@ -78,7 +70,7 @@ export const verifiedSellers: readonly VerifiedSeller[] = [
       const facilitator = referenceFacilitator(devnet, 1) as unknown as Facilitator;
       const charge = evm.charge({
         chainId: devnet.chainId,
-        currency: usdc(),
+        currency: usdc,
         decimals: 6,
         authorization: { name: "USDC", version: "2" },
         recipient: devnet.accounts.seller.address,
@@ -97,21 +89,6 @@ export const verifiedSellers: readonly VerifiedSeller[] = [
     },
   },
 ];
-
-function usdc(): Address {
-  const chain = knownChains.find(({ network }) => network === "eip155:84532");
-  if (chain === undefined) throw new Error("Base Sepolia is no known chain");
-  return chain.tokens[0].address;
-}
-
-function offerOn({ network, accounts }: Devnet) {
-  return {
-    scheme: "exact",
-    network,
-    payTo: accounts.seller.address,
-    price: { amount: "1000", asset: usdc(), extra: { name: "USDC", version: "2", decimals: 6 } },
-  } as const;
-}
 
 /** The reference's facilitator, with a relayer that sends several transactions at a time. */
 function referenceFacilitator(devnet: Devnet, index: number): FacilitatorClient {

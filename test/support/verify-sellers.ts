@@ -1,12 +1,8 @@
 import { runCli } from "@coinslot/cli";
 import type { Devnet } from "@coinslot/devnet";
 import * as z from "zod";
-import {
-  startVerifiedDevnet,
-  type VerifiedSeller,
-  verifiedEnvironment,
-  verifiedSellers,
-} from "./verified-sellers.ts";
+import { startUsdcDevnet } from "./usdc-devnet.ts";
+import { type VerifiedSeller, verifiedEnvironment, verifiedSellers } from "./verified-sellers.ts";
 
 const resultSchema = z.object({
   findings: z.array(
@@ -27,7 +23,7 @@ export type VerifiedRows = ReadonlyMap<string, readonly VerifiedRow[]>;
 
 /** Runs `coinslot verify` against every seller. */
 export async function verifySellers(): Promise<VerifiedRows> {
-  const devnet = await startVerifiedDevnet();
+  const devnet = await startUsdcDevnet();
   try {
     const rows = new Map<string, readonly VerifiedRow[]>();
     for (const seller of verifiedSellers) rows.set(seller.name, await verifyOne(devnet, seller));
