@@ -1,3 +1,4 @@
+import { listen } from "@coinslot/devnet";
 import { ConfigurationError, knownAsset, plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import type { Express, RequestHandler } from "express";
 import { validate } from "mppx/discovery";
@@ -207,6 +208,16 @@ describe.each(expressVersions)("discovery on $name", ({ express }) => {
       .expect(200);
     expect(Object.keys(body.paths)).toEqual(["/v2/openapi.json"]);
   });
+
+  it("leaves it free at the root where its name is sold below a parameter, and sells that one", async () => {
+    const gate = gateOf({ "GET /openapi.json": { accepts: option() } });
+    await gate.ready();
+    const discovery = paymentMiddleware.discovery([{ gate, mountPath: "/:tenant" }]);
+    const app = express().use(discovery).use("/:tenant", discovery);
+    const { body } = await supertest(app).get("/openapi.json").expect(200);
+    expect(Object.keys(body.paths)).toEqual(["/{tenant}/openapi.json"]);
+    await supertest(app).get("/acme/openapi.json").expect(402);
+  });
 });
 
 describe("x-payment-info", () => {
@@ -404,6 +415,25 @@ describe("the OpenAPI document", () => {
     expect(document.text + text.text).not.toContain("secret");
   });
 
+  it("lists no route behind a hidden one of its method and path", async () => {
+    const accepts = option();
+    const first = gateOf({
+      "GET /items/:id": { accepts, discovery: false },
+      "GET /items/:name": { accepts },
+      "POST /items/:name": { accepts },
+      "/all": { accepts, discovery: false },
+    });
+    const second = gateOf({ "POST /all": { accepts }, "HEAD /items/:any": { accepts } });
+    await Promise.all([first.ready(), second.ready()]);
+    const { body } = await supertest(appOf([first, second]))
+      .get("/openapi.json")
+      .expect(200);
+    const listed = Object.entries<object>(body.paths);
+    expect(listed.map(([path, item]) => [path, ...Object.keys(item)])).toEqual([
+      ["/items/{name}", "post"],
+    ]);
+  });
+
   it("lists several gates below their mount paths, and gates beside handlers by their names", async () => {
     const facilitator = createPaperFacilitator();
     const accepts = option();
@@ -467,6 +497,38 @@ describe("the OpenAPI document", () => {
     expect(validate(JSON.parse(text))).toEqual([]);
     const llms = await agent.get("/llms.txt").expect(200);
     expect(llms.text).toContain("- 900 more in the OpenAPI document");
+  });
+
+  it("is written in turns between other work, once for all who wait for it", async () => {
+    const gate = gateOf(
+      Object.fromEntries(
+        Array.from({ length: 3_000 }, (_, index) => [
+          `GET /category-${index % 100}/items/${index}/:part`,
+          { accepts: [usdc(), option()] },
+        ]),
+      ),
+    );
+    await gate.ready();
+    const shop = await listen(appOf(gate));
+    const urls = Array.from({ length: 3 }, () => `${shop.url}/openapi.json`);
+    let isOver = false;
+    const turns: number[] = [];
+    const count = (before: NodeJS.CpuUsage): void => {
+      const { user } = process.cpuUsage(before);
+      turns.push(user);
+      const now = process.cpuUsage();
+      if (!isOver) setImmediate(() => count(now));
+    };
+    try {
+      count(process.cpuUsage());
+      const texts = await Promise.all(urls.map(async (url) => (await fetch(url)).text()));
+      isOver = true;
+      expect(new Set(texts).size).toBe(1);
+      const total = turns.reduce((sum, each) => sum + each, 0);
+      expect(Math.max(...turns)).toBeLessThan(total / 4);
+    } finally {
+      await shop.close();
+    }
   });
 
   it("holds nothing of the seller's but methods, paths, prices and words", async () => {

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import { answerRefusal } from "../answer.ts";
@@ -10,23 +9,25 @@ import {
   type PlacedGate,
   readDiscovery,
 } from "./discovery-options.ts";
-import { listRoutes, withoutRepeats } from "./list-routes.ts";
+import { type ListedRoute, listRoutes } from "./list-routes.ts";
 import { writeLlmsText } from "./llms-text.ts";
 import { llmsPath, writeOpenApi } from "./openapi-document.ts";
 import type { PathTemplate } from "./path-template.ts";
-import { type PricedRoute, priceRoutes } from "./priced-route.ts";
+import { type Served, toServed } from "./served-text.ts";
+import { createSlices } from "./slices.ts";
 
 /** Gates whose routes are listed, in the order of the application. */
 export type DiscoveredGates = RequestHandler | readonly (RequestHandler | MountedGate)[];
 
-/** A document as it is sent. */
-interface Served {
+interface Document {
   contentType: string;
-  body: Buffer;
-  etag: string;
+  /** Its text, in pieces that each take little time. */
+  write(routes: readonly ListedRoute[]): Iterable<string>;
+  /** Once it is written. */
+  served?: Served;
+  /** While it is written, for all requests that wait for it. */
+  writing?: Promise<Served> | undefined;
 }
-
-type Write = (routes: readonly PricedRoute[]) => Served;
 
 /**
  * Makes a middleware that serves `/openapi.json` and `/llms.txt`, written from the routes of these
@@ -57,56 +58,60 @@ export function createDiscovery(
     problems.push(problem);
   };
   const settings = readDiscovery(gates, options, tell);
-  const routes = withoutRepeats(
-    settings.gates.flatMap(({ gate, mount }) => listRoutes(gate, { mount, tell })),
-  );
+  const routes = listRoutes(settings.gates, tell);
   if (problems.length > 0) throw new ConfigurationError("The discovery document", problems);
-  const writers = writersOf(settings);
-  const kept = new Map<string, Served>();
-
-  /** A document, written once; `undefined` while a gate cannot take payments. */
-  function find(path: string, write: Write): Served | undefined {
-    const found = kept.get(path);
-    if (found !== undefined) return found;
-    const priced = priceRoutes(routes);
-    if (priced === undefined) return undefined;
-    const made = write(priced);
-    kept.set(path, made);
-    return made;
-  }
+  const documents = documentsOf(settings);
+  const listed = new Set(routes.map(({ gate }) => gate));
+  const isReady = () => [...listed].every((gate) => gate.servedVersions() !== undefined);
 
   return function serveDiscovery(request, response, next): void {
-    const write = writers.get(request.path);
-    if (write === undefined || !/^(?:GET|HEAD)$/.test(request.method)) {
+    const document = documents.get(request.path);
+    if (document === undefined || !/^(?:GET|HEAD)$/.test(request.method)) {
       next();
       return;
     }
+    const pass = (served: Served): void => {
+      passGates(sellersOf(settings.gates, request), { request, response, next }, () => {
+        send(response, served);
+      });
+    };
+    if (document.served !== undefined) pass(document.served);
     // Before any payment: an upfront one would buy a 503.
-    const served = find(request.path, write);
-    if (served === undefined) {
-      answerRefusal(response, notReady);
-      return;
-    }
-    passGates(sellersOf(settings.gates, request), { request, response, next }, () => {
-      send(response, served);
-    });
+    else if (!isReady()) answerRefusal(response, notReady);
+    else writeOnce(document, routes).then(pass).catch(next);
   };
 }
 
-function writersOf(settings: DiscoverySettings): ReadonlyMap<string, Write> {
-  return new Map([
-    [
-      "/openapi.json",
-      (routes) => toServed("application/json", JSON.stringify(writeOpenApi(routes, settings))),
-    ],
-    [llmsPath, (routes) => toServed("text/plain; charset=utf-8", writeLlmsText(routes, settings))],
-  ]);
+/** Writes a document in slices, once for all requests that come meanwhile. */
+function writeOnce(document: Document, routes: readonly ListedRoute[]): Promise<Served> {
+  document.writing ??= toServed(document.write(routes), {
+    contentType: document.contentType,
+    slices: createSlices(),
+  })
+    .then((served) => {
+      document.served = served;
+      return served;
+    })
+    .finally(() => {
+      document.writing = undefined;
+    });
+  return document.writing;
 }
 
-function toServed(contentType: string, text: string): Served {
-  const body = Buffer.from(text, "utf8");
-  const hash = createHash("sha256").update(body).digest("base64url");
-  return { contentType, body, etag: `"${hash}"` };
+function documentsOf(settings: DiscoverySettings): ReadonlyMap<string, Document> {
+  return new Map<string, Document>([
+    [
+      "/openapi.json",
+      { contentType: "application/json", write: (routes) => writeOpenApi(routes, settings) },
+    ],
+    [
+      llmsPath,
+      {
+        contentType: "text/plain; charset=utf-8",
+        write: (routes) => writeLlmsText(routes, settings),
+      },
+    ],
+  ]);
 }
 
 function send(response: Response, { contentType, body, etag }: Served): void {
@@ -152,8 +157,12 @@ function passGates(
   });
 }
 
-/** Returns whether a path may be below a mount path, by the text before its first parameter. */
+/** Returns whether a path is below a mount path. */
 function isBelow(path: string, { texts, parameters }: PathTemplate): boolean {
-  const start = parameters.length === 0 ? `${texts[0]}/` : (texts[0] ?? "/");
-  return path.toLowerCase().startsWith(start.toLowerCase());
+  const pattern = texts.map((text, index) => {
+    const value = parameters[index]?.isRest ? ".*" : "[^/]+";
+    const literal = text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+    return literal + (index < parameters.length ? value : "");
+  });
+  return new RegExp(`^${pattern.join("")}/`, "i").test(path);
 }

@@ -1,7 +1,9 @@
 import { dialectOf } from "../routes/path-dialect.ts";
 import type { Route } from "../routes/read-routes.ts";
 import { readRouteKey } from "../routes/route-key.ts";
+import type { PlacedGate } from "./discovery-options.ts";
 import type { ListedGate } from "./listed-gate.ts";
+import { listedMethods } from "./listed-method.ts";
 import {
   belowMount,
   type PathTemplate,
@@ -20,41 +22,71 @@ export interface ListedRoute {
   /** Upper case. */
   method: string;
   template: PathTemplate;
+  /** Of its template. */
+  shape: string;
 }
 
 /**
- * Lists the routes of a gate, and reports each that no list can hold.
- *
- * @param mount under which the application has mounted the gate, where its keys are relative
+ * Lists the routes of gates, and reports each that no list can hold. Of several routes with one
+ * method and path the first one counts: it is listed, or hides the others where it is hidden.
  */
 export function listRoutes(
+  gates: readonly PlacedGate[],
+  tell: (problem: string) => void,
+): ListedRoute[] {
+  const taken = new Set<string>();
+  return gates.flatMap(({ gate, mount }) =>
+    gate.routes.flatMap((route) => {
+      const found = listRoute(gate, route, { mount, tell });
+      const free = found.filter((listed) => !taken.has(claimOf(listed)));
+      for (const claim of [...found.map(claimOf), ...claimsOf(gate, route, mount)]) {
+        taken.add(claim);
+      }
+      return free;
+    }),
+  );
+}
+
+function listRoute(
   gate: ListedGate,
+  route: Route,
   { mount, tell }: { mount: PathTemplate | undefined; tell: (problem: string) => void },
 ): ListedRoute[] {
-  return gate.routes.flatMap((route) => {
-    const { discovery, key, accepts } = route;
-    if (discovery === false) return [];
-    const { bounds } = discovery;
-    const report = (problem: string): void => tell(`"${key}": ${problem}`);
-    if (bounds !== undefined && knownRange(accepts) !== undefined) {
-      report("discovery.price is for prices by function, and tokens that are no known dollars");
-    }
-    const methods = methodsOf(gate, route, { discovery, report });
-    const templates = templatesOf(gate, route, { discovery, mount, report });
-    for (const template of templates) reportStrangers(template, { discovery, report });
-    return templates.flatMap((template) =>
-      methods.map((method) => ({ gate, route, discovery, method, template })),
-    );
+  const { discovery, key, accepts } = route;
+  if (discovery === false) return [];
+  const { bounds } = discovery;
+  const report = (problem: string): void => tell(`"${key}": ${problem}`);
+  if (bounds !== undefined && knownRange(accepts) !== undefined) {
+    report("discovery.price is for prices by function, and tokens that are no known dollars");
+  }
+  const methods = methodsOf(gate, route, { discovery, report });
+  const templates = templatesOf(gate, route, { discovery, mount, report });
+  for (const template of templates) reportStrangers(template, { discovery, report });
+  return templates.flatMap((template) => {
+    const shape = shapeOf(template);
+    return methods.map((method) => ({ gate, route, discovery, method, template, shape }));
   });
 }
 
-/** Leaves out each route whose method and path an earlier one has: the first one counts. */
-export function withoutRepeats(routes: readonly ListedRoute[]): ListedRoute[] {
-  const seen = new Set<string>();
-  return routes.filter(({ method, template }) => {
-    const shape = `${method} ${shapeOf(template)}`;
-    return !seen.has(shape) && seen.add(shape);
-  });
+function claimOf({ method, shape }: Pick<ListedRoute, "method" | "shape">): string {
+  return `${method} ${shape}`;
+}
+
+/** Every method and path that reaches a route by its key, listed or not. */
+function claimsOf(gate: ListedGate, route: Route, mount: PathTemplate | undefined): string[] {
+  const { verb, path } = keyOf(gate, route) ?? {};
+  const own = path === undefined ? undefined : templateOf(path, dialectOf(gate.router));
+  const template = mount && own ? belowMount(mount, own) : own;
+  if (verb === undefined || template === undefined) return [];
+  const shape = shapeOf(template);
+  return methodsOfVerb(gate, verb).map((method) => claimOf({ method, shape }));
+}
+
+function methodsOfVerb({ isTable }: ListedGate, verb: string): readonly string[] {
+  if (verb === "GET") return ["GET", "HEAD"];
+  if (verb !== "*") return [verb];
+  // A name without a method: the methods are those of the handler beside it.
+  return isTable ? listedMethods : [];
 }
 
 interface Reading {

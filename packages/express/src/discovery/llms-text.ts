@@ -1,21 +1,26 @@
 import type { DiscoverySettings } from "./discovery-options.ts";
 import { writeGuidance } from "./guidance.ts";
+import type { ListedRoute } from "./list-routes.ts";
 import { type TemplateParameter, writeTemplate } from "./path-template.ts";
-import type { PaymentInfo, PricedRoute } from "./priced-route.ts";
+import { type PaymentInfo, type PricedRoute, priceRoute } from "./priced-route.ts";
 
 /** Routes in the list: a text for a model's context. The document has them all. */
 const maxRoutes = 100;
 
 /** `llms.txt` of some routes, in the form of llmstxt.org, with examples of a paid call. */
-export function writeLlmsText(routes: readonly PricedRoute[], settings: DiscoverySettings): string {
+export function* writeLlmsText(
+  routes: readonly ListedRoute[],
+  settings: DiscoverySettings,
+): Generator<string> {
   const { title, description, publicUrl = "" } = settings;
-  const shown = routes.slice(0, maxRoutes);
+  const guidance = yield* writeGuidance(routes, settings);
+  const shown = routes.slice(0, maxRoutes).map(priceRoute);
   const more = routes.length - shown.length;
   const lines = [
     `# ${inMarkdown(title)}`,
     "",
     ...(description === undefined ? [] : [`> ${inMarkdown(description)}`, ""]),
-    writeGuidance(routes, settings),
+    guidance,
     "",
     "## Sold",
     "",
@@ -27,7 +32,7 @@ export function writeLlmsText(routes: readonly PricedRoute[], settings: Discover
     "",
     `- [OpenAPI document](${publicUrl}/openapi.json): every sold request, with its price`,
   ];
-  return `${lines.join("\n")}\n`;
+  yield `${lines.join("\n")}\n`;
 }
 
 function lineOf(
@@ -50,7 +55,7 @@ function priceOf({ price }: PaymentInfo): string {
 
 /** The same purchase by a command, in JavaScript, and as messages. */
 function writeExamples(
-  routes: readonly PricedRoute[],
+  routes: readonly ListedRoute[],
   { publicUrl }: DiscoverySettings,
 ): readonly string[] {
   const get = routes.filter(({ method }) => method === "GET");
@@ -59,7 +64,7 @@ function writeExamples(
   if (first === undefined) return [];
   const path = inUrl(writeTemplate(first.template, exampleOf(first)));
   const url = publicUrl === undefined ? `$ORIGIN${path}` : inUrl(publicUrl) + path;
-  const names = first.payment.protocols.flatMap(Object.keys);
+  const names = priceRoute(first).payment.protocols.flatMap(Object.keys);
   return [
     "## Examples",
     "",
@@ -115,7 +120,7 @@ function fence(language: string, lines: readonly string[]): readonly string[] {
 }
 
 /** The value of a parameter in an example: the seller's, or its name in braces. */
-function exampleOf({ discovery }: PricedRoute): (parameter: TemplateParameter) => string {
+function exampleOf({ discovery }: ListedRoute): (parameter: TemplateParameter) => string {
   return ({ name }) => {
     const told = discovery.parameters.find((each) => each.in === "path" && each.name === name);
     const example = told?.example;

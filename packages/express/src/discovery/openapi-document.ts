@@ -1,18 +1,34 @@
 import { headerName } from "@coinslot/protocol";
 import type { DiscoverySettings } from "./discovery-options.ts";
 import { writeGuidance } from "./guidance.ts";
+import type { ListedRoute } from "./list-routes.ts";
 import { isListedMethod } from "./listed-method.ts";
-import { shapeOf, type TemplateParameter, writeTemplate } from "./path-template.ts";
-import type { PricedRoute } from "./priced-route.ts";
+import { type TemplateParameter, writeTemplate } from "./path-template.ts";
+import { type PricedRoute, priceRoute } from "./priced-route.ts";
 
 /** Path of the text for agents, at the root of an origin. */
 export const llmsPath = "/llms.txt";
 
 /**
- * The OpenAPI document of some routes, of which no two have one method and path. Methods without an
- * operation in OpenAPI are left out.
+ * The OpenAPI document of some routes, of which no two have one method and path, as JSON in pieces:
+ * one for each path. Methods without an operation in OpenAPI are left out.
  */
-export function writeOpenApi(routes: readonly PricedRoute[], settings: DiscoverySettings): object {
+export function* writeOpenApi(
+  routes: readonly ListedRoute[],
+  settings: DiscoverySettings,
+): Generator<string> {
+  const guidance = yield* writeGuidance(routes, settings);
+  const head = JSON.stringify(writeHead(guidance, settings));
+  yield `${head.slice(0, -1)},"paths":{`;
+  let separator = "";
+  for (const piece of writePaths(routes)) {
+    yield separator + piece;
+    separator = ",";
+  }
+  yield "}}";
+}
+
+function writeHead(guidance: string, settings: DiscoverySettings): object {
   const { title, version, description, contact, publicUrl, categories, docs } = settings;
   return {
     openapi: "3.1.0",
@@ -21,7 +37,7 @@ export function writeOpenApi(routes: readonly PricedRoute[], settings: Discovery
       version,
       ...(description === undefined ? {} : { description }),
       ...(contact === undefined ? {} : { contact }),
-      "x-guidance": writeGuidance(routes, settings),
+      "x-guidance": guidance,
     },
     // Without it, paths are relative to the origin of the document.
     ...(publicUrl === undefined ? {} : { servers: [{ url: publicUrl }] }),
@@ -33,28 +49,33 @@ export function writeOpenApi(routes: readonly PricedRoute[], settings: Discovery
     ...(publicUrl === undefined
       ? {}
       : { "x-agentcash-guidance": { llmsTxtUrl: publicUrl + llmsPath } }),
-    paths: writePaths(routes),
     components,
   };
 }
 
 /** Routes of one path share one template: that of the first, whose parameters name all. */
-function writePaths(routes: readonly PricedRoute[]): Record<string, Record<string, object>> {
-  const paths: Record<string, Record<string, object>> = {};
-  const firsts = new Map<string, { path: string; parameters: readonly TemplateParameter[] }>();
+function* writePaths(routes: readonly ListedRoute[]): Generator<string> {
+  for (const [first, ...others] of groupByShape(routes).values()) {
+    const { parameters } = first.template;
+    const operations = [first, ...others].map((route) => {
+      return [route.method.toLowerCase(), writeOperation(priceRoute(route), parameters)] as const;
+    });
+    const item = JSON.stringify(Object.fromEntries(operations));
+    yield `${JSON.stringify(writeTemplate(first.template))}:${item}`;
+  }
+}
+
+type Group = [ListedRoute, ...ListedRoute[]];
+
+function groupByShape(routes: readonly ListedRoute[]): ReadonlyMap<string, Group> {
+  const groups = new Map<string, Group>();
   for (const route of routes) {
     if (!isListedMethod(route.method)) continue;
-    const shape = shapeOf(route.template);
-    const first = firsts.get(shape) ?? {
-      path: writeTemplate(route.template),
-      parameters: route.template.parameters,
-    };
-    firsts.set(shape, first);
-    const item = paths[first.path] ?? {};
-    paths[first.path] = item;
-    item[route.method.toLowerCase()] = writeOperation(route, first.parameters);
+    const group = groups.get(route.shape);
+    if (group === undefined) groups.set(route.shape, [route]);
+    else group.push(route);
   }
-  return paths;
+  return groups;
 }
 
 function writeOperation(

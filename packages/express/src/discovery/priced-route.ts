@@ -17,24 +17,24 @@ export interface PricedRoute extends ListedRoute {
   payment: PaymentInfo;
 }
 
-/** Adds to each route its payment; `undefined` while a gate cannot take one. */
-export function priceRoutes(routes: readonly ListedRoute[]): PricedRoute[] | undefined {
-  const priced: PricedRoute[] = [];
-  for (const listed of routes) {
-    const { gate, route, discovery } = listed;
-    const versionsOf = gate.servedVersions();
-    if (versionsOf === undefined) return undefined;
-    const { mpp = gate.settings.mpp.mode } = route;
-    const ways = route.accepts.map((terms) => ({
-      ...terms,
-      versions: versionsOf(terms.network),
-      mpp,
-    }));
-    const { protocols, offers } = advertise(ways);
-    const price = priceInfoOf(route.accepts, discovery.bounds);
-    // The draft wants at least one offer, or no list.
-    const payment = { price, protocols, ...(offers.length === 0 ? {} : { offers }) };
-    priced.push({ ...listed, payment });
-  }
-  return priced;
+/**
+ * Adds to a route its payment.
+ *
+ * @throws while its gate cannot take one
+ */
+export function priceRoute(listed: ListedRoute): PricedRoute {
+  const { gate, route, discovery } = listed;
+  const versionsOf = gate.servedVersions();
+  if (versionsOf === undefined) throw new Error("The gate of a listed route is not ready");
+  const { mpp = gate.settings.mpp.mode } = route;
+  const ways = route.accepts.map((terms) => ({
+    ...terms,
+    versions: versionsOf(terms.network),
+    mpp,
+  }));
+  const { protocols, offers } = advertise(ways);
+  const price = priceInfoOf(route.accepts, discovery.bounds);
+  // The draft wants at least one offer, or no list.
+  const payment = { price, protocols, ...(offers.length === 0 ? {} : { offers }) };
+  return { ...listed, payment };
 }
