@@ -3,7 +3,7 @@ import { bookResumed } from "./budget/book-resumed.ts";
 import { holdBudget } from "./budget/hold-budget.ts";
 import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
 import { checkResource } from "./offer/check-resource.ts";
-import { type Candidate, chooseRequirements, refuse } from "./offer/choose-requirements.ts";
+import { type Candidate, chooseRequirements } from "./offer/choose-requirements.ts";
 import { OfferRefusedError, type Refusal } from "./offer/offer-refused-error.ts";
 import { findPaidUrl } from "./offer/paid-url.ts";
 import {
@@ -143,11 +143,12 @@ async function payIfAsked(
     : findFunds(question));
   if (found.funded.length > 0) {
     const held = toppedUp?.held ?? [];
-    const wanted = { candidates: found.funded, request, url, held };
+    const mayFetchAnew = earlier.collisions < maxCollisions;
+    const wanted = { candidates: found.funded, request, url, held, mayFetchAnew };
     const payment = await bookAndSign(context, wanted);
     if (payment === "nonce_in_use") {
-      await awaitFreshOffer(context, { earlier, candidates: found.funded, request });
       const collisions = earlier.collisions + 1;
+      await awaitFreshOffer(context, { collisions, request });
       return payIfAsked(context, request, { ...earlier, collisions });
     }
     return deliverPayment(context, { request, payment, wasSent: false });
@@ -211,24 +212,15 @@ const collisionPauseMs = 50;
  * derive challenges from the time, so parallel requests get the same one. The random pause parts
  * them.
  *
- * @throws OfferRefusedError `challenge_in_use` when the seller repeats itself without end; the
- * signal's reason when the caller aborts
+ * @throws the signal's reason when the caller aborts
  */
 async function awaitFreshOffer(
   { wait, randomBytes }: PayingFetchContext,
-  options: { earlier: Earlier; candidates: readonly Candidate[]; request: RepeatableRequest },
+  { collisions, request }: { collisions: number; request: RepeatableRequest },
 ): Promise<void> {
-  const { candidates, request } = options;
-  const { collisions } = options.earlier;
-  if (collisions >= maxCollisions) {
-    const message = "The seller repeats a challenge that another payment has answered";
-    throw new OfferRefusedError(
-      candidates.map((candidate) => refuse(candidate, "challenge_in_use", message)),
-    );
-  }
   const [random = 0] = randomBytes(1);
   try {
-    await wait((collisions + 1) * (collisionPauseMs + random), request.signal);
+    await wait(collisions * (collisionPauseMs + random), request.signal);
   } finally {
     request.signal?.throwIfAborted();
   }

@@ -11,12 +11,14 @@ import type { SignedPayment } from "./signed-payment.ts";
 
 /**
  * Books and signs the first of the candidates for which the budget has room. A nonce that the
- * seller chose and that is booked already is not signed again: the seller has to offer afresh.
+ * seller chose and that is booked already is not signed again: the seller has to offer afresh. One
+ * that repeats itself without end loses that candidate, and the next one counts.
  *
  * On any throw, no payment is left, and none is booked. The exception: once `beforeSend` has got
  * the payment, it may be kept. Then it stays booked until it cannot be used.
  *
- * @throws OfferRefusedError `over_budget` when the budget has room for none
+ * @throws OfferRefusedError `over_budget` when the budget has room for none, `challenge_in_use`
+ * where such a nonce is left
  * @throws PaymentError when the budget cannot be kept or the account does not sign. Else the error
  * of `beforeSend`, or the signal's reason when the caller aborted
  */
@@ -29,6 +31,8 @@ export async function bookAndSign(
     url: URL;
     /** Nonces of bookings that have reserved the room for this payment. */
     held: readonly string[];
+    /** True if the offer is fetched anew where a nonce is in use. */
+    mayFetchAnew: boolean;
   },
 ): Promise<SignedPayment | "nonce_in_use"> {
   const { account, budget, onPayment } = context;
@@ -53,7 +57,12 @@ export async function bookAndSign(
       refusals.push(refuse(candidate, "over_budget", booked.message));
       continue;
     }
-    if (!booked.isNew || (await isUsedUp(context, candidate, id))) return "nonce_in_use";
+    if (!booked.isNew || (await isUsedUp(context, candidate, id))) {
+      if (wanted.mayFetchAnew) return "nonce_in_use";
+      const message = "The seller repeats a challenge that another payment has answered";
+      refusals.push(refuse(candidate, "challenge_in_use", message));
+      continue;
+    }
     const { protocol, description } = candidate.way;
     onPayment({ state: "booked", host, terms, offer: { protocol, description } });
     let isHandedOver = false;

@@ -340,6 +340,45 @@ describe("a hostile seller by MPP", () => {
     ["settled", true],
     ["open", false],
   ])(
+    "that repeats the challenge of a payment that is %s is paid by x402",
+    async (_state, isSold) => {
+      const challenge = formatChallenge(challengeOf());
+      const headers = {
+        [headerName.paymentRequired]: encodePaymentRequired({
+          x402Version: 2,
+          resource: { url: "/paid" },
+          accepts: [requirements()],
+        }),
+      };
+      const seller = await open({
+        headers,
+        challenge: () => challenge,
+        onPaid: (_paid, response) => {
+          if (!isSold) response.writeHead(503).end();
+          return !isSold;
+        },
+      });
+      const sent: string[] = [];
+      const pay = createFetch({
+        protocols: ["mpp", "x402"],
+        maxAttempts: 1,
+        beforeSend: ({ header }) => {
+          sent.push(header.name);
+          if (header.name === headerName.paymentSignature) throw new Error("It is enough");
+        },
+      });
+      const first = pay(seller.url);
+      await (isSold ? first : expect(first).rejects.toThrow(OutcomeUnclearError));
+      await expect(pay(seller.url)).rejects.toThrow("It is enough");
+      expect(sent).toEqual([headerName.authorization, headerName.paymentSignature]);
+      expect(seller.paid).toHaveLength(1);
+    },
+  );
+
+  it.each([
+    ["settled", true],
+    ["open", false],
+  ])(
     "that repeats the challenge of a payment that is %s gets no second signature",
     async (_state, isSold) => {
       const challenge = formatChallenge(challengeOf());
