@@ -1,12 +1,8 @@
-import { createRequire } from "node:module";
 import { type Devnet, type Listening, listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
-import express from "express";
+import { expressVersions } from "../../support/express-versions.ts";
 import { usdcOffer } from "../../support/usdc-devnet.ts";
-
-// Express 4 brings no types of its own, and is used as Express 5 is.
-const express4: typeof express = createRequire(import.meta.url)("express4");
 
 /** A seller of weather: a flow of payment, on a version of Express. */
 export interface Shop {
@@ -24,10 +20,7 @@ interface RunningShop extends Listening {
 }
 
 /** Every shop: both flows on both versions of Express. */
-export const shops: readonly Shop[] = [
-  { version: "Express 4", create: express4 },
-  { version: "Express 5", create: express },
-].flatMap(({ version, create }) =>
+export const shops: readonly Shop[] = expressVersions.flatMap(({ name: version, express }) =>
   (["authorization", "upfront"] as const).map((paymentFlow) => ({
     name: `${version}, ${paymentFlow === "upfront" ? "`upfront`" : "handler first"}`,
     async start(devnet, facilitator) {
@@ -37,7 +30,7 @@ export const shops: readonly Shop[] = [
       await gate.ready();
       let runs = 0;
       let paidBy: string | undefined;
-      const app = create();
+      const app = express();
       app.use((request, _response, next) => {
         paidBy = wireOf(request.headers) ?? paidBy;
         next();
