@@ -14,7 +14,7 @@ import express from "express";
 import { evm, Mppx } from "mppx/client";
 import supertest from "supertest";
 import { type Address, parseEther, parseSignature, serializeSignature } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware } from "../../index.ts";
 import { fetchOffer, toHeaders } from "../../testing/buyer.ts";
@@ -116,10 +116,11 @@ async function openReference(purchases = 1) {
 async function credentialFor(
   url: string,
   changes: Parameters<ReturnType<typeof createMppBuyer>["answer"]>[1] = {},
+  account?: PrivateKeyAccount,
 ): Promise<Credential> {
   const [challenge] = await fetchChallenges(url);
   if (challenge === undefined) throw new Error("No challenge");
-  return createMppBuyer(plasmaUsdt0, await fundedAccount()).answer(challenge, changes);
+  return createMppBuyer(plasmaUsdt0, account ?? (await fundedAccount())).answer(challenge, changes);
 }
 
 function byMpp(credential: Credential): Record<string, string> {
@@ -326,19 +327,35 @@ describe("a signature of a credential", () => {
 it("no log, metric, event, error or answer holds a credential, its signature, or the secret of its id", async () => {
   const shop = await open();
   const good = await credentialFor(shop.url);
-  const forged = await credentialFor(shop.url, { from: devnet.token });
+  const victim = await fundedAccount();
+  const forged = {
+    ...(await credentialFor(shop.url, { from: victim.address })),
+    source: formatSource(devnet.network, victim.address),
+  };
+  const empty = await credentialFor(shop.url, {}, await fundedAccount(0));
+  const ofContract = await credentialFor(shop.url, { from: devnet.token });
   const expired = await credentialFor(shop.url, { validBefore: 1n });
+  const ofOtherType = { ...good, payload: { type: "hash" } };
   const texts: string[] = [];
-  for (const credential of [good, good, forged, expired, { ...good, payload: { type: "hash" } }]) {
+  const errors: unknown[] = [];
+  for (const credential of [good, good, forged, empty, ofContract, expired, ofOtherType]) {
     const answer = await fetch(shop.url, { headers: byMpp(credential) });
-    texts.push(await answer.text(), write([...answer.headers]));
+    const text = await answer.text();
+    texts.push(text, write([...answer.headers]));
+    errors.push(answer.ok ? undefined : JSON.parse(text).error);
   }
+  expect(errors.slice(0, 4)).toEqual([
+    undefined,
+    "invalid_exact_evm_nonce_already_used",
+    "invalid_exact_evm_signature",
+    "invalid_exact_evm_insufficient_balance",
+  ]);
   texts.push(...shop.records, await shop.facilitator.metrics.metrics());
   const secret = await shop.facilitator.challengeSecret?.();
   if (secret === undefined) throw new Error("No secret");
   const told = texts.join("\n").toLowerCase();
   expect(shop.records.length).toBeGreaterThan(0);
-  for (const credential of [good, forged, expired]) {
+  for (const credential of [good, forged, empty, ofContract, expired]) {
     const encoded = encodeCredential(credential).slice("Payment ".length);
     const signature = String(credential.payload.signature);
     for (const text of [encoded.slice(0, 80), signature.slice(2), credential.challenge.id]) {
