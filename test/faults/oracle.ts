@@ -83,8 +83,14 @@ function judgePurchase(
     outcome.kind === "refused" &&
     outcome.reason === "payment_used_up" &&
     interruptions >= maxHandlerRuns;
-  // `upfront` charges first. Its handler failed by itself, after the deaths had used up its runs.
-  const isSpentUpfront = isUsedUp && flow === "upfront" && failsOnce(purchase);
+  const ran = runs.get(path) ?? [];
+  // `upfront` charges first. Its handler failed by itself: in its one run, after the deaths before
+  // it had used up the others, or among as many runs as any buyer who has paid may have.
+  const isSpentUpfront =
+    isUsedUp &&
+    flow === "upfront" &&
+    failsOnce(purchase) &&
+    (ran.length === 1 || interruptions + 1 >= 2 * maxHandlerRuns);
   if (
     outcome.kind === "refused" &&
     isPaid &&
@@ -106,7 +112,6 @@ function judgePurchase(
     if (!endsOfPaid.has(outcome.reason)) tell(`its money moved, and it was asked for more`);
   }
   if (bought.wasRobbed) tell("an observer was given the content");
-  const ran = runs.get(path) ?? [];
   if (ran.length > 1 + interruptions) {
     tell(`its handler ran ${ran.length} times, with ${interruptions} interruptions`);
   }
