@@ -9,6 +9,13 @@ import type {
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
 import type {
+  CodeBudgetsTable,
+  CodeGasTable,
+  CodePayersTable,
+  CodeRecordsTable,
+} from "./code-schema.ts";
+import type { RefundablePaymentsTable, RefundsTable } from "./refunds-schema.ts";
+import type {
   PaymentChangesTable,
   PaymentSumsProgressTable,
   PaymentSumsTable,
@@ -98,6 +105,22 @@ export interface PaymentsTable {
   pay_to_id: number | null;
   /** Its part of the gas of the transaction of ours that tried it; `null` where there is none. */
   gas_share: number | null;
+  /**
+   * The payment that it gives back: then it is a refund's operation, its payer is the float, and it
+   * is no sale.
+   */
+  refund_of: Generated<string | null>;
+  /**
+   * A refund of it has begun: no request is served by it any more. One that was not delivered has
+   * the same time as `delivered_at`, for the previous release.
+   */
+  refund_started_at: Generated<number | null>;
+  /** Seconds after which it is given back by itself unless it is delivered. */
+  refund_after: Generated<number | null>;
+  /** 1: also if its buyer has left. */
+  refunds_abandoned: Generated<number | null>;
+  /** 1: the buyer of its last request has left before the answer. */
+  is_abandoned: Generated<number | null>;
 }
 
 /** The transfer to execute for a payment. Written when it is queued, never changed. */
@@ -172,46 +195,6 @@ export interface ProcessesTable {
   relayers: Generated<string | null>;
 }
 
-/** Payers with code that have burnt gas: refused for a time. One row per payer, on all networks. */
-export interface CodePayersTable {
-  payer: Address;
-  refused_until: number;
-  /** Sum over all gas that it has burnt. */
-  gas_burnt: number;
-}
-
-/** One row per network: the lock under which the gas budget of payers with code is spent. */
-export interface CodeBudgetsTable {
-  network: Network;
-}
-
-/**
- * Gas that payments of payers with code may burn, spent from the budget before a handler runs for
- * them.
- */
-export interface CodeGasTable {
-  payment_id: string;
-  network: Network;
-  gas: number;
-  spent_at: number;
-  /** 1: its payer's record vouches for it. */
-  is_vouched: Generated<number>;
-  /**
-   * The part of it that a transaction of ours has burnt without moving the money. `null` while
-   * unknown: all of it counts.
-   */
-  burnt: number | null;
-}
-
-/** Records of payers with code: one row per payer and network, once a payment is confirmed there. */
-export interface CodeRecordsTable {
-  payer: Address;
-  network: Network;
-  /** End of the payer's last refusal when the count began. A later one ends the record. */
-  counts_from: number;
-  confirmed: number;
-}
-
 /** The dictionary of sold things: routes, resources and recipients, each text once. */
 export interface SoldNamesTable {
   id: Generated<number>;
@@ -247,6 +230,8 @@ export interface ArchivedPaymentsTable
     | "resource_id"
     | "pay_to_id"
     | "gas_share"
+    | "refund_of"
+    | "refund_started_at"
   > {
   asset: Uint8Array;
   authority: Uint8Array | null;
@@ -306,4 +291,6 @@ export interface LedgerSchema {
   archived_payments: ArchivedPaymentsTable;
   stops: StopsTable;
   secrets: SecretsTable;
+  refunds: RefundsTable;
+  refundable_payments: RefundablePaymentsTable;
 }

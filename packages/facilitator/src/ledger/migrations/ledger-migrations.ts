@@ -9,6 +9,7 @@ import { indexBlocks } from "./index-blocks.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
 import { nameRelayers } from "./name-relayers.ts";
 import { recordGenesis } from "./record-genesis.ts";
+import { recordRefunds } from "./record-refunds.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { sumPayments } from "./sum-payments.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
@@ -35,5 +36,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "blocks of what is not final, by their hashes", up: indexBlocks },
     { title: "relayers of each process", up: nameRelayers },
     { title: "secrets that processes share", up: createSecrets },
+    { title: "refunds, and the payments that they give back", up: recordRefunds },
   ],
 };
