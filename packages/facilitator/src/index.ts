@@ -8,6 +8,7 @@ export type {
   FacilitatorOptions,
   FeeOptions,
 } from "./configuration/facilitator-options.ts";
+export type { FloatAccount, FloatLimit, RefundOptions } from "./configuration/refund-options.ts";
 export type { RelayerOptions } from "./configuration/relayer-account.ts";
 export type {
   PayersWithCodeOptions,
@@ -32,11 +33,30 @@ export type { Inclusion, LedgerPayment } from "./ledger/payments/ledger-payment.
 export type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
 export type { RelayerStanding, RelayerState } from "./ledger/queries/list-relayers.ts";
 export type { PaymentStats, StatsGroup, StatsOptions } from "./ledger/queries/payment-stats.ts";
+export { type RefundCause, type RefundState, refundStates } from "./ledger/refunds-schema.ts";
 export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
+export type {
+  CreateRefund,
+  ExportRefunds,
+  ImportedRefunds,
+  Refund,
+  RefundFilter,
+  RefundPage,
+  Refunds,
+} from "./refunds/refund.ts";
+export { RefundError, type RefundErrorReason } from "./refunds/refund-error.ts";
+export {
+  type SignedRefunds,
+  signedRefundsSchema,
+  type UnsignedRefunds,
+  unsignedRefundsSchema,
+} from "./refunds/refund-file.ts";
+export { refundNonce } from "./refunds/refund-nonce.ts";
+export { signRefunds } from "./refunds/sign-refunds.ts";
 export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { HashSigner } from "./settle/relay/remote-signer.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";

@@ -22,6 +22,7 @@ import type {
   FacilitatorOptions,
   FeeOptions,
 } from "./facilitator-options.ts";
+import { type RefundSettings, readRefundOptions } from "./refund-options.ts";
 import { readRelayer, readRetiring } from "./relayer-account.ts";
 import { readRetention } from "./retention-options.ts";
 
@@ -55,6 +56,7 @@ export interface FacilitatorConfiguration {
   ledger: string;
   startTimeoutMs: number;
   retention: RetentionTimes;
+  refunds: RefundSettings;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -89,7 +91,13 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     problems.push("startTimeoutSeconds must be from 0 to 3600");
   }
   const { retention, problems: retentionProblems } = readRetention(options);
-  problems.push(...retentionProblems);
+  const { settings: refunds, problems: refundProblems } = readRefundOptions(options.refunds);
+  problems.push(...retentionProblems, ...refundProblems);
+  for (const { network, relayers } of networks) {
+    if (relayers.some(({ address }) => isSameAddress(address, refunds.float ?? "0x"))) {
+      problems.push(`refunds: the float is a relayer of ${network}: give it an account of its own`);
+    }
+  }
   const [first, ...others] = networks;
   if (entries.length === 0) problems.push("networks is empty: name at least one");
   if (problems.length > 0 || first === undefined) {
@@ -101,6 +109,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     ledger,
     startTimeoutMs,
     retention,
+    refunds,
     logger,
     hooks,
     clock,

@@ -7,7 +7,7 @@ const unpaid = "('failed', 'expired', 'released')";
 const closed = "('final', 'void')";
 
 /**
- * Refunds: the business row, and the columns that tie it to payments. `../refunds/README.md` gives
+ * Refunds: the business row, and the columns that tie it to payments. README.md, "Refunds", gives
  * the states.
  *
  * `refund_of` marks a row of `payments` that is a refund's operation: its payer is the float. Such a

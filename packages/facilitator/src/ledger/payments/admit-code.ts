@@ -1,9 +1,10 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Insertable, sql, type Transaction } from "kysely";
+import type { CodeGasTable } from "../code-schema.ts";
 import type { LedgerReads } from "../ledger-context.ts";
 import type { CodePayerLimits } from "../ledger-limits.ts";
-import type { CodeGasTable, LedgerSchema } from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
 import { type PayerRecord, readRecord, recordKey } from "./code-records.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";

@@ -94,6 +94,43 @@ export function createRemoteSigner(
   };
 }
 
+/** Signs a hash by a key of the float. */
+export type SignHash = (hash: Hex) => Promise<Hex>;
+
+/**
+ * Signs hashes with a key elsewhere. Each signature is checked: it has 65 bytes and a low s, and
+ * its signer is recovered.
+ *
+ * @throws SignerError without such a signature in time
+ */
+export function createHashSigner(
+  signer: HashSigner,
+  { timeoutMs = 5_000 }: Pick<RemoteSignerOptions, "timeoutMs"> = {},
+): SignHash {
+  const { address } = signer;
+  return async function signHash(hash) {
+    try {
+      return await askWithin<Hex>(timeoutMs, async (signal) => {
+        const signature = toSignature(await signer.sign({ hash, signal }), { address, hash });
+        if (signature !== undefined && isSignedBy(address, hash, signature)) {
+          const { r, s, v } = signature;
+          return `0x${r.slice(2)}${s.slice(2)}${v.toString(16)}`;
+        }
+        throw new SignerError("wrong", "it signed with another key, or something else");
+      });
+    } catch (cause) {
+      throw toSignerError(address, cause);
+    }
+  };
+}
+
+function toSignature(
+  answer: unknown,
+  signed: { address: Address; hash: Hex },
+): KeySignature | undefined {
+  return answer instanceof Uint8Array ? readDer(answer, signed) : readSignature(answer);
+}
+
 function signsTransactions(signer: HashSigner | TransactionSigner): signer is TransactionSigner {
   return "signTransaction" in signer && typeof signer.signTransaction === "function";
 }
@@ -126,10 +163,7 @@ async function checkHash(
 ): Promise<Hex> {
   const unsigned = encodeTransaction(transaction);
   const answer = await signer.sign({ hash: unsigned.hash, signal });
-  const signature =
-    answer instanceof Uint8Array
-      ? readDer(answer, { address: signer.address, hash: unsigned.hash })
-      : readSignature(answer);
+  const signature = toSignature(answer, { address: signer.address, hash: unsigned.hash });
   return checked(unsigned, signature, signer.address);
 }
 
