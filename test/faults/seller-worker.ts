@@ -114,7 +114,7 @@ function hasRun(path: string): boolean {
  * Dies or stands still here if it is the time. Nothing that was begun is ended: the kernel takes
  * the process away, or stops it.
  */
-function pass(point: KillPoint): void {
+function pass(point: KillPoint | "refund_signed" | "refund_queued"): void {
   if (doom?.point !== point) return;
   const { signal } = doom;
   const passes = doom.passes - 1;

@@ -111,6 +111,18 @@ export function answerUsedUp(order: MatchedPayment, settlement: SettleResponse):
     answerPaymentRequired(order, { offer, error: "payment_used_up", charged: true, transaction });
 }
 
+/**
+ * Answers a payment that is given back: it buys nothing any more, and its answer is not sent again.
+ * Names the transaction that took the money.
+ */
+export function answerRefunded(order: MatchedPayment, settlement: SettleResponse): void {
+  const { response, presented, offer } = order;
+  const { transaction } = settlement;
+  const refusal = presented.wire.refuse({ kind: "refunded", settlement });
+  if (refusal !== undefined) answerRefusal(response, refusal);
+  else answerPaymentRequired(order, { offer, error: "payment_refunded", transaction });
+}
+
 /** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */
 export function answerRefusal(response: Response, refusal: Refusal): void {
   const { status, retryAfterSeconds, error, message, transaction, charged } = refusal;

@@ -1,6 +1,12 @@
 import { ConfigurationError, type Facilitator, type InvalidReason } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import { answerInvalid, answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
+import {
+  answerInvalid,
+  answerPaymentRequired,
+  answerRefunded,
+  answerRefusal,
+  answerUnpaid,
+} from "./answer.ts";
 import { createDiscovery } from "./discovery/discovery.ts";
 import { registerGate } from "./discovery/listed-gate.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
@@ -237,6 +243,8 @@ async function serveBuyer(visit: BuyerVisit): Promise<void> {
       return answerRefusal(response, refusals.keyConflict);
     case "used_up":
       return answerPaymentRequired(visit, { offer, error: "payment_used_up", charged: false });
+    case "refunded":
+      return answerRefunded(order, admission.settlement);
     case "payer_limited":
       return answerRefusal(response, refusals.payerLimited(admission.retryAfterSeconds));
     case "delivered": {

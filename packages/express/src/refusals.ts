@@ -178,6 +178,16 @@ export function paymentUsedUp(transaction: string): Refusal {
   };
 }
 
+/** The payment has moved money, which is given back, or is about to be. */
+export function paymentRefunded(transaction: string): Refusal {
+  return {
+    status: 409,
+    error: "payment_refunded",
+    message: "This payment is given back to its payer and buys nothing. Sign a new one",
+    transaction,
+  };
+}
+
 /** The payment has moved money, and its answer went out, which is not kept for another delivery. */
 export function answerNotKept(transaction: string): Refusal {
   return {

@@ -24,6 +24,7 @@ import {
 } from "./facilitator-context.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
 import { keepEngine } from "./keep-engine.ts";
+import type { LedgerReads } from "./ledger/ledger-context.ts";
 import { keepSecret } from "./ledger/maintenance/keep-secret.ts";
 import { isReservationHeld } from "./ledger/maintenance/reservation-held.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
@@ -40,9 +41,12 @@ import {
   paymentStats,
   type StatsOptions,
 } from "./ledger/queries/payment-stats.ts";
+import { getRefund, listRefunds } from "./ledger/refunds/list-refunds.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createLedgerHealth } from "./ready/ledger-health.ts";
+import type { Refunds } from "./refunds/refund.ts";
+import { refundMethods } from "./refunds/refund-methods.ts";
 import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import type { SignerErrorKind } from "./settle/relay/relayer-signer.ts";
@@ -98,6 +102,8 @@ export interface CoinslotFacilitator
     /** The switches that are set, as this process knows them. */
     list(): readonly Stop[];
   };
+  /** Money given back to payers: from the float account, or by a signature made elsewhere. */
+  readonly refunds: Refunds;
   /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */
   readonly metrics: Registry;
   /**
@@ -201,6 +207,7 @@ export function createFacilitator(
       clear: (target) => changeStops(facilitator, { operation: "clear", target }),
       list: () => facilitator.stops.list(),
     },
+    refunds: createRefundMethods(facilitator),
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);
@@ -251,6 +258,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         checks,
         settings,
         retention: configuration.retention,
+        refunds: configuration.refunds,
         verifier,
         stops,
         metrics,
@@ -262,6 +270,21 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
       }),
   });
   return { configuration, settings, chains, verifier, metrics, listeners, engine, health, stops };
+}
+
+function createRefundMethods(facilitator: FacilitatorContext): Refunds {
+  const write = <Result>(work: (methods: ReturnType<typeof refundMethods>) => Promise<Result>) =>
+    withEngine(facilitator, ({ refunds }) => work(refundMethods(refunds)));
+  const read = <Result>(work: (reads: LedgerReads) => Promise<Result>) =>
+    withEngine(facilitator, ({ operatorReads }) => operatorReads.run(work));
+  return {
+    create: (request) => write((methods) => methods.create(request)),
+    list: (filter) => read((reads) => listRefunds(reads, filter)),
+    get: (id) => read((reads) => getRefund(reads, id)),
+    approve: (id) => write((methods) => methods.approve(id)),
+    exportUnsigned: (request) => write((methods) => methods.exportUnsigned(request)),
+    importSigned: (signed) => write((methods) => methods.importSigned(signed)),
+  };
 }
 
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {

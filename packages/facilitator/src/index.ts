@@ -33,29 +33,27 @@ export type { Inclusion, LedgerPayment } from "./ledger/payments/ledger-payment.
 export type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
 export type { RelayerStanding, RelayerState } from "./ledger/queries/list-relayers.ts";
 export type { PaymentStats, StatsGroup, StatsOptions } from "./ledger/queries/payment-stats.ts";
+export type {
+  CreateRefund,
+  Refund,
+  RefundFilter,
+  RefundPage,
+} from "./ledger/refunds/refund.ts";
+export { RefundError, type RefundErrorReason } from "./ledger/refunds/refund-error.ts";
+export { refundNonce } from "./ledger/refunds/refund-nonce.ts";
 export { type RefundCause, type RefundState, refundStates } from "./ledger/refunds-schema.ts";
 export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
-export type {
-  CreateRefund,
-  ExportRefunds,
-  ImportedRefunds,
-  Refund,
-  RefundFilter,
-  RefundPage,
-  Refunds,
-} from "./refunds/refund.ts";
-export { RefundError, type RefundErrorReason } from "./refunds/refund-error.ts";
+export type { ExportRefunds, ImportedRefunds, Refunds } from "./refunds/refund.ts";
 export {
   type SignedRefunds,
   signedRefundsSchema,
   type UnsignedRefunds,
   unsignedRefundsSchema,
 } from "./refunds/refund-file.ts";
-export { refundNonce } from "./refunds/refund-nonce.ts";
 export { signRefunds } from "./refunds/sign-refunds.ts";
 export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { HashSigner } from "./settle/relay/remote-signer.ts";

@@ -15,8 +15,11 @@ export async function lookUpForGate(
   request: Parameters<Reservations["lookUp"]>[0],
 ): Promise<LookUp> {
   const { availability, payment, answer } = await lookUpPayment(context.ledger, request);
-  if (availability !== "delivered") return { state: availability };
+  if (availability !== "delivered" && availability !== "refunded") return { state: availability };
   if (payment === undefined) return { state: "free" };
+  if (availability === "refunded") {
+    return { state: availability, settlement: settleResponseOf({ payment }) };
+  }
   return { state: "delivered", settlement: settleResponseOf({ payment }), answer };
 }
 

@@ -7,6 +7,7 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
+import type { RefundSettings } from "./configuration/refund-options.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { RetentionTimes } from "./ledger/ledger-limits.ts";
@@ -22,6 +23,7 @@ import type { Chain } from "./open-chain.ts";
 import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import type { LedgerHealth } from "./ready/ledger-health.ts";
+import type { RefundsWorker } from "./refunds/start-refunds.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
 import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
@@ -54,6 +56,7 @@ export interface EngineOptions {
   checks: Promise<ReadonlyMap<Network, NetworkReport>>;
   settings: SettlementSettings;
   retention: RetentionTimes;
+  refunds: RefundSettings;
   verifier: Verifier;
   /** Filled at the start, and kept as the ledger has the switches. */
   stops: StopBoard;
@@ -69,6 +72,7 @@ export interface EngineOptions {
 export interface Engine extends SettlingContext {
   readonly operatorReads: OperatorReads;
   readonly stopFollower: StopFollower;
+  readonly refunds: RefundsWorker;
   /** Resolves when what was not final before has been reconciled. */
   ready(): Promise<void>;
   close(): Promise<void>;
@@ -210,8 +214,9 @@ async function startParts(
     await Promise.all([...settlements.values()].map(stopNetworkSettlement));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const { operatorReads, stopFollower } = await startHousekeeping(options, {
+  const housekeeping = await startHousekeeping(options, {
     context,
+    settlements,
     verify: database.verify,
     begun,
   });
@@ -227,8 +232,7 @@ async function startParts(
     },
     maxAnswerBytes: settings.maxAnswerBytes,
     stops: options.stops,
-    stopFollower,
-    operatorReads,
+    ...housekeeping,
     async ready() {
       await Promise.all([...settlements.values()].map(whenReconciled));
     },

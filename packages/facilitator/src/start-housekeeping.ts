@@ -1,6 +1,9 @@
+import type { Network } from "@coinslot/protocol";
 import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
 import { serveOperators } from "./operators/serve-operators.ts";
+import { type RefundsWorker, startRefunds } from "./refunds/start-refunds.ts";
 import type { SettlementContext } from "./settle/context.ts";
+import type { NetworkSettlement } from "./settle/engine.ts";
 import type { EngineOptions } from "./start-engine.ts";
 import { startIndexBuilds } from "./start-index-builds.ts";
 import { startMaintenance } from "./start-maintenance.ts";
@@ -12,18 +15,19 @@ import { followStops, type StopFollower } from "./stops/follow-stops.ts";
 export async function startHousekeeping(
   options: Pick<
     EngineOptions,
-    "ledgerUrl" | "settings" | "retention" | "stops" | "health" | "onReplaced"
+    "ledgerUrl" | "settings" | "retention" | "refunds" | "stops" | "health" | "onReplaced"
   >,
   parts: {
     context: SettlementContext;
+    settlements: ReadonlyMap<Network, NetworkSettlement>;
     /** As `Database.verify`. */
     verify: () => Promise<void>;
     /** Registers the close function of a part, as soon as it runs. */
     begun: (end: () => Promise<void>) => void;
   },
-): Promise<{ operatorReads: OperatorReads; stopFollower: StopFollower }> {
+): Promise<{ operatorReads: OperatorReads; stopFollower: StopFollower; refunds: RefundsWorker }> {
   const { ledgerUrl, settings, retention: times, stops: board, health, onReplaced } = options;
-  const { context, verify, begun } = parts;
+  const { context, settlements, verify, begun } = parts;
   const { ledger, metrics, logger } = context;
   const { heartbeatLeaseMs } = settings;
   const stopFollower = await followStops({ ledger, board, metrics, logger });
@@ -43,6 +47,8 @@ export async function startHousekeeping(
   begun(() => sums.stop());
   const retention = startRetention({ context, times, heartbeatLeaseMs });
   begun(() => retention.stop());
+  const refunds = startRefunds({ context, settlements, settings: options.refunds });
+  begun(() => refunds.stop());
   const indexBuilds = startIndexBuilds(context);
   begun(() => indexBuilds.stop());
   const operators = await serveOperators({
@@ -51,5 +57,5 @@ export async function startHousekeeping(
     logger,
   });
   begun(() => operators.close());
-  return { operatorReads, stopFollower };
+  return { operatorReads, stopFollower, refunds };
 }

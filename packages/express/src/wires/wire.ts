@@ -112,6 +112,8 @@ export type PaymentFailure =
   | { kind: "unsettled"; settlement: SettleResponse }
   /** Settled, and its handler has reached its maximum of runs. */
   | { kind: "used_up"; settlement: SettleResponse }
+  /** Settled, and given back, or about to be. */
+  | { kind: "refunded"; settlement: SettleResponse }
   /** Settled and delivered; the buyer's key asks for an answer that is not kept. */
   | { kind: "delivered"; settlement: SettleResponse };
 

@@ -8,6 +8,7 @@ export function refuseInX402(failure: PaymentFailure): Refusal | undefined {
       return malformedPayment(failure.message);
     case "invalid":
     case "used_up":
+    case "refunded":
     case "delivered":
       return undefined;
     case "unsettled": {

@@ -11,6 +11,9 @@ import {
 import { listRelayers, type RelayerStanding } from "./queries/list-relayers.ts";
 import { type PaymentStats, paymentStats, type StatsOptions } from "./queries/payment-stats.ts";
 
+import { getRefund, listRefunds } from "./refunds/list-refunds.ts";
+import type { Refund, RefundFilter, RefundPage } from "./refunds/refund.ts";
+
 /** A ledger for programs that only read. */
 export interface LedgerReader {
   readonly payments: {
@@ -18,6 +21,11 @@ export interface LedgerReader {
     list(filter?: PaymentFilter): Promise<PaymentPage>;
     /** By the id that the ledger gave it. */
     get(id: string): Promise<LedgerPayment | undefined>;
+  };
+  readonly refunds: {
+    /** The newest first, page by page. */
+    list(filter?: RefundFilter): Promise<RefundPage>;
+    get(id: string): Promise<Refund | undefined>;
   };
   /** Counts and sums by network, asset and state, and by day and route if asked for. */
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
@@ -54,6 +62,10 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
     payments: {
       list: (filter = {}) => listPayments(reads, filter),
       get: (id) => getPayment(reads, id),
+    },
+    refunds: {
+      list: (filter) => listRefunds(reads, filter),
+      get: (id) => getRefund(reads, id),
     },
     stats: (which) => paymentStats(reads, which),
     stops: () => readStops(reads),

@@ -38,6 +38,9 @@ export const refundStates = [
   "void",
 ] as const satisfies readonly RefundState[];
 
+/** The states in which a refund moves no more. */
+export const endedRefundStates = ["final", "void"] as const satisfies readonly RefundState[];
+
 /** Reason of a state, for operators. */
 export type RefundCause =
   | "payment_not_final"
@@ -51,6 +54,7 @@ export type RefundCause =
   | "payer_has_code"
   | "token_refuses"
   | "no_eip3009"
+  | "cancelled"
   | "executed_elsewhere"
   | "payment_not_executed"
   | "nothing_left";

@@ -4,12 +4,11 @@ import {
   type Hex,
   isSameAddress,
   toLowerHex,
+  transferTypedData,
 } from "@coinslot/protocol";
-import { bytesToHex } from "viem";
-import { domainSeparator } from "../evm/domain-separator.ts";
-import { hashTransfer } from "../schemes/exact/hash-transfer.ts";
+import { hashTypedData } from "viem";
+import { refundNonce } from "../ledger/refunds/refund-nonce.ts";
 import type { SignedRefunds, UnsignedRefunds } from "./refund-file.ts";
-import { refundNonce } from "./refund-nonce.ts";
 
 /** The transfer of a refund in a file, with its EIP-712 digest. */
 export function transferOf(
@@ -29,8 +28,8 @@ export function transferOf(
     validBefore: BigInt(refund.validBefore),
     nonce: refundNonce(id, n),
   };
-  const separator = domainSeparator({ network, asset, domain });
-  return { authorization, digest: bytesToHex(hashTransfer(separator, authorization)) };
+  const digest = hashTypedData(transferTypedData({ authorization, network, asset, domain }));
+  return { authorization, digest };
 }
 
 /**

@@ -50,6 +50,7 @@ export type Execution =
       blockNumber: bigint;
       /** Where the node returns it. */
       blockHash?: Hex | undefined;
+      transactionHash?: Hex | undefined;
       transactionIndex?: number | undefined;
     }
   /**
@@ -83,6 +84,14 @@ export interface OperationKind {
     logs: readonly ReceiptLog[],
     claims: readonly Item[],
   ): Map<Item, LogOutcome>;
+  /**
+   * The transfer that an authorization made in the logs of one transaction, whatever its amount;
+   * `undefined` where it was not used there, or moved nothing.
+   */
+  readTransfer(
+    logs: readonly ReceiptLog[],
+    id: AuthorizationId,
+  ): { to: Address; value: bigint } | undefined;
   /**
    * Executions and cancellations by any sender in some blocks. A claim without either is missing.
    * The search for each token begins at the lowest `fromBlock` of its own claims.

@@ -88,7 +88,9 @@ export type FaultPointName =
   | "stored"
   | "broadcast"
   | "included"
-  | "recorded";
+  | "recorded"
+  | "refund_signed"
+  | "refund_queued";
 
 /** Shared by the parts of the settlement engine. */
 export interface SettlementContext {

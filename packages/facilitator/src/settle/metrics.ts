@@ -97,6 +97,12 @@ export function createMetrics() {
       labelNames: ["kind", "name"] as const,
       registers,
     }),
+    refunds: new Counter({
+      name: "coinslot_refunds_total",
+      help: "Refunds that came into a state",
+      labelNames: ["network", "state"] as const,
+      registers,
+    }),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
       help: "Transactions refused by nodes, by kind",

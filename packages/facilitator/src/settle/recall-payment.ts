@@ -12,7 +12,7 @@ import { lookUpPayment } from "../ledger/queries/look-up-payments.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import { awaitOutcome, conclude, findHash } from "./await-outcome.ts";
 import { isAskedFor, keyHashOf, paymentOf, settleFingerprint } from "./settle-request.ts";
-import { duplicateResponse, settleResponseOf } from "./settle-response.ts";
+import { duplicateResponse, refundedResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";
 import { reservationLost } from "./unavailable-errors.ts";
 
@@ -35,6 +35,7 @@ export async function recallPayment(
   });
   if (known === undefined || availability === "free" || availability === "key_conflict")
     return undefined;
+  if (availability === "refunded") return refundedResponse({ payment: known });
   if (availability !== "resumable") return repeatPayment(settling, { known, keyHash, payment });
   const taken = await reservePayment(ledger, {
     ...schemeOf(payment).admit(payment),
@@ -66,6 +67,7 @@ export async function repeatPayment(
   // The outcome may be of a later reservation, for another request.
   const [standing] = await getPayments(settling.context.ledger, [known.id]);
   if (standing === undefined) throw reservationLost();
+  if (standing.refundStartedAt !== undefined) return refundedResponse({ payment: standing });
   const hash = await findHash(settling, standing);
   const isSameRequest = standing.keyHash === keyHash && standing.fingerprint === known.fingerprint;
   return isSameRequest

@@ -1,6 +1,6 @@
 import type { AuthorizationId, Reserved, SettleResponse } from "@coinslot/protocol";
 import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
-import { refusedResponse, settleResponseOf } from "./settle-response.ts";
+import { refundedResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import { burntGas, codeLimited } from "./unavailable-errors.ts";
 
 const overPromised = {
@@ -46,6 +46,8 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
         settlement: settleResponseOf({ payment: result.payment }),
         answer: result.answer,
       };
+    case "refunded":
+      return { state: "refunded", settlement: settleResponseOf({ payment: result.payment }) };
     case "over_promised":
       return { state: "refused", ...overPromised };
     case "burnt_gas":
@@ -78,6 +80,8 @@ export function toRefusedSettlement(
         payer,
         network,
       });
+    case "refunded":
+      return refundedResponse({ payment: result.payment });
     case "over_promised":
       return refusedResponse({ ...overPromised, payer, network });
     case "burnt_gas":

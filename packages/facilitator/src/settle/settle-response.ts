@@ -58,6 +58,19 @@ export function duplicateResponse({ payment, hash }: StandingPayment): SettleRes
   };
 }
 
+/** The response to a settlement of a payment that is given back, or is about to be. */
+export function refundedResponse({ payment, hash }: StandingPayment): SettleResponse {
+  const { network, payer } = payment.authorization;
+  return {
+    success: false,
+    errorReason: "payment_refunded",
+    errorMessage: "This payment was settled and is given back; sign a new one.",
+    transaction: payment.inclusion?.transactionHash ?? hash ?? "",
+    network,
+    payer,
+  };
+}
+
 /** The response to a payment that was refused before any work for it. */
 export function refusedResponse(refusal: {
   reason: SettleErrorReason | InvalidReason;

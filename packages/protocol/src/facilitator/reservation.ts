@@ -61,7 +61,9 @@ export type LookUp =
   /** Under way on the chain, or settled and not delivered: this request may resume it. */
   | { state: "resumable" }
   /** Settled and delivered. The kept answer, when this request brought the key to it. */
-  | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
+  | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined }
+  /** Settled, and given back, or about to be: it buys nothing any more. */
+  | { state: "refunded"; settlement: SettleResponse };
 
 /**
  * Limit of handler runs for one payment, over all processes. A reservation whose process dies

@@ -33,6 +33,7 @@ export type InvalidReason = (typeof invalidReasons)[number];
 export const settleErrorReasons = [
   "duplicate_settlement",
   "settlement_pending",
+  "payment_refunded",
   "invalid_exact_evm_transaction_failed",
   "invalid_exact_evm_transfer_event_mismatch",
   "unexpected_settle_error",

@@ -22,6 +22,7 @@ import {
   answerNotKept,
   facilitatorFault,
   inUse,
+  paymentRefunded,
   paymentUsedUp,
   type Refusal,
   settlementFailed,
@@ -167,6 +168,8 @@ function refuse(failure: PaymentFailure): Refusal | undefined {
       return failure.reason === "unexpected_verify_error" ? facilitatorFault(undefined) : undefined;
     case "used_up":
       return paymentUsedUp(failure.settlement.transaction);
+    case "refunded":
+      return paymentRefunded(failure.settlement.transaction);
     case "unsettled": {
       const { errorReason, transaction } = failure.settlement;
       if (errorReason === "duplicate_settlement") return inUse;

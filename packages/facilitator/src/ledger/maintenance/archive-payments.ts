@@ -1,6 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
-import type { ExpressionBuilder, Transaction } from "kysely";
+import { type ExpressionBuilder, type SqlBool, sql, type Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { endedRefundStates } from "../refunds-schema.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import { selectAlive } from "./processes.ts";
@@ -123,6 +124,7 @@ function conditionsOf(
         where.and([where("state", "=", is("failed")), where("closed_at", "<", before)]),
         where("state", "in", [is("expired"), is("released")]),
       ]),
+      where.not(where.exists(openRefunds(where))),
       where.not(
         where.exists(
           where
@@ -133,6 +135,15 @@ function conditionsOf(
       ),
     ]);
   return { isFinal, hasEnded };
+}
+
+/** A refund that is not over needs its payment, and its operation. */
+function openRefunds(where: Where) {
+  return where
+    .selectFrom("refunds")
+    .select("refunds.id")
+    .where(sql<SqlBool>`refunds.payment_id in (payments.id, payments.refund_of)`)
+    .where("refunds.state", "not in", endedRefundStates);
 }
 
 interface Rows {
@@ -190,6 +201,8 @@ const sameColumns = [
   "closed_at",
   "wire",
   "gas_share",
+  "refund_of",
+  "refund_started_at",
   ...nameColumns,
 ] as const;
 

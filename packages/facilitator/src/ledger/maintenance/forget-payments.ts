@@ -1,4 +1,6 @@
+import { type SqlBool, sql } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { endedRefundStates } from "../refunds-schema.ts";
 import { is } from "../states.ts";
 import {
   nameColumns,
@@ -42,8 +44,28 @@ export function forgetPayments(
           where("state", "in", [is("expired"), is("released")]),
         ]),
       )
+      .where((where) =>
+        where.not(
+          where.exists(
+            where
+              .selectFrom("refunds")
+              .select("refunds.id")
+              .where(
+                sql<SqlBool>`refunds.payment_id in (archived_payments.id, archived_payments.refund_of)`,
+              )
+              .where("refunds.state", "not in", endedRefundStates),
+          ),
+        ),
+      )
       .returning("id")
       .execute();
+    // With their payment, and never before it: their sum bounds what may still be given back.
+    if (gone.length > 0) {
+      await transaction
+        .deleteFrom("refunds")
+        .where("payment_id", "in", dialect.among(gone.map(({ id }) => id)))
+        .execute();
+    }
     const keptNames = namesOfKept(oldest, gone);
     return { ended: gone.length, after: nextAfter(oldest, options), keptNames };
   }, forProcess);

@@ -2,7 +2,13 @@ import type { ReservationRequest } from "@coinslot/protocol";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 
 /** Rights of a request that brings an authorization to its payment. */
-export type Availability = "free" | "in_use" | "key_conflict" | "resumable" | "delivered";
+export type Availability =
+  | "free"
+  | "in_use"
+  | "key_conflict"
+  | "resumable"
+  | "delivered"
+  | "refunded";
 
 /**
  * Availability of an authorization for a request. `isHeld`: another request runs for it now, in a
@@ -17,6 +23,8 @@ export function availabilityOf(
   request: Pick<ReservationRequest, "fingerprint" | "keyHash">,
 ): Availability {
   if (payment === undefined) return "free";
+  // Also where a reorganisation took the payment away: its refund may be signed.
+  if (payment.refundStartedAt !== undefined) return "refunded";
   const isSameRequest = payment.fingerprint === request.fingerprint;
   const isSameKey = payment.keyHash !== undefined && payment.keyHash === request.keyHash;
   switch (payment.state) {

@@ -42,6 +42,10 @@ export interface LedgerPayment {
   finalAt: number | undefined;
   deliveredAt: number | undefined;
   closedAt: number | undefined;
+  /** A refund of it has begun: no request is served by it any more. */
+  refundStartedAt: number | undefined;
+  /** Id of the payment that it gives back: its payer is the float, and it is no sale. */
+  refundOf: string | undefined;
   /**
    * True once its signed forms, its request's fingerprint and its key are deleted: `fingerprint` is
    * empty then.
@@ -167,6 +171,8 @@ export const paymentColumns = [
   "final_at",
   "delivered_at",
   "closed_at",
+  "refund_started_at",
+  "refund_of",
 ] as const satisfies readonly (keyof PaymentsTable)[];
 
 export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)[number]>;
@@ -198,8 +204,22 @@ export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPaymen
     submittedAt: row.submitted_at ?? undefined,
     confirmedAt: row.confirmed_at ?? undefined,
     finalAt: row.final_at ?? undefined,
-    deliveredAt: row.delivered_at ?? undefined,
+    deliveredAt: deliveredAtOf(row),
     closedAt: row.closed_at ?? undefined,
+    refundStartedAt: row.refund_started_at ?? undefined,
+    refundOf: row.refund_of ?? undefined,
     isPruned: false,
   };
+}
+
+/**
+ * When its answer went out. A refund of an undelivered payment writes its own time there, so that
+ * the previous release does not serve it.
+ */
+export function deliveredAtOf({
+  delivered_at,
+  refund_started_at,
+}: Pick<Selectable<PaymentsTable>, "delivered_at" | "refund_started_at">): number | undefined {
+  if (delivered_at === null || delivered_at === refund_started_at) return undefined;
+  return delivered_at;
 }

@@ -85,6 +85,8 @@ export function reservedPayment(options: {
     finalAt: undefined,
     deliveredAt: undefined,
     closedAt: undefined,
+    refundStartedAt: undefined,
+    refundOf: undefined,
     isPruned: false,
   };
 }

@@ -100,6 +100,7 @@ async function overwrite(
     })
     .where("id", "=", payment.id)
     .where("state", "=", payment.state)
+    .where("refund_started_at", "is", null)
     .where("token", token === null ? "is" : "=", token)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) {

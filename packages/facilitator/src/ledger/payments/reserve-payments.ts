@@ -203,6 +203,7 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
   if (found && payment && availability !== "free") {
     const answer = reserving.answers.get(request);
     if (availability === "in_use") return { outcome: "in_use", payment };
+    if (availability === "refunded") return { outcome: "refunded", payment };
     if (availability === "delivered") return { outcome: "delivered", payment, answer };
     if (!(await takeUpPayment(reserving, found, request))) return { outcome: "in_use", payment };
     known.set(key, { payment, isHeld: true, isAbandoned: false, token: request.token });

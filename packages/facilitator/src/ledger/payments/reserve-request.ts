@@ -72,6 +72,7 @@ export type ReserveResult =
   | { outcome: "in_use"; payment: LedgerPayment }
   | { outcome: "key_conflict" }
   | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
+  | { outcome: "refunded"; payment: LedgerPayment }
   | { outcome: "over_promised" }
   /** The payer's code has burnt gas; it is refused for this long. */
   | { outcome: "burnt_gas"; forMs: number }

@@ -19,6 +19,8 @@ export async function takeUpPayment(
     .where("id", "=", payment.id)
     .where("token", token === null ? "is" : "=", token)
     .where("runs", "=", payment.runs)
+    // A refund has begun since its row was read.
+    .where("refund_started_at", "is", null)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

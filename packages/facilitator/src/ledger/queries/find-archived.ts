@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import { type Selectable, type SqlBool, sql } from "kysely";
 import { hexToBytes } from "viem";
 import type { LedgerReads } from "../ledger-context.ts";
-import type { LedgerPayment } from "../payments/ledger-payment.ts";
+import { deliveredAtOf, type LedgerPayment } from "../payments/ledger-payment.ts";
 import { type ArchivedPaymentsTable, openStates } from "../schema.ts";
 import { sortableIdAt } from "../sortable-id.ts";
 import { createdIds, type IdTimes } from "./created-range.ts";
@@ -77,6 +77,7 @@ export function selectArchived(
     .select(columns)
     .where("id", "<", cursor !== undefined && cursor < before ? cursor : before)
     .orderBy("id", "desc")
+    .where("refund_of", "is", null)
     .limit(limit);
   query =
     above !== undefined && above >= from
@@ -121,6 +122,8 @@ const columns = [
   "final_at",
   "delivered_at",
   "closed_at",
+  "refund_started_at",
+  "refund_of",
 ] as const satisfies readonly (keyof ArchivedPaymentsTable)[];
 
 type ArchivedRow = Pick<Selectable<ArchivedPaymentsTable>, (typeof columns)[number]>;
@@ -158,8 +161,10 @@ function toArchivedPayment(row: ArchivedRow, dialect: Dialect): LedgerPayment {
     submittedAt: row.submitted_at ?? undefined,
     confirmedAt: row.confirmed_at ?? undefined,
     finalAt: row.final_at ?? undefined,
-    deliveredAt: row.delivered_at ?? undefined,
+    deliveredAt: deliveredAtOf(row),
     closedAt: row.closed_at ?? undefined,
+    refundStartedAt: row.refund_started_at ?? undefined,
+    refundOf: row.refund_of ?? undefined,
     isPruned: true,
   };
 }

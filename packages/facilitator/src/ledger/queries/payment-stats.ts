@@ -227,7 +227,7 @@ async function sumPayments(
   where: (query: PaymentQuery) => PaymentQuery,
 ): Promise<Part[]> {
   const day = sql<number>`created_at / ${sql.lit(dayMs)}`;
-  const rows = await where(db.selectFrom("payments"))
+  const rows = await where(db.selectFrom("payments").where("refund_of", "is", null))
     .select(["network", "asset", "route_id", "state", day.as("day")])
     .select((select) => [
       select.fn.countAll().as("count"),

@@ -74,6 +74,7 @@ function matches({ filter, routeId }: Listing) {
   const { network, asset, payer, cursor } = filter;
   return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
     where.and([
+      where("payments.refund_of", "is", null),
       isCreatedWithin(filter)(where),
       ...(cursor === undefined ? [] : [where("payments.id", "<", cursor)]),
       ...(network === undefined ? [] : [where("payments.network", "=", network)]),

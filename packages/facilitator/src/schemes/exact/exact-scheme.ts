@@ -7,7 +7,7 @@ import { encodeTransfer, maxTransferBytes } from "./encode-transfer.ts";
 import { encodeTrial, trialBytes } from "./encode-trial.ts";
 import { findExecutions } from "./find-executions.ts";
 import { hashTransfer } from "./hash-transfer.ts";
-import { readOutcomes } from "./read-outcomes.ts";
+import { readOutcomes, readTransfer } from "./read-outcomes.ts";
 
 const separatorOf = createDomainSeparatorCache();
 
@@ -49,6 +49,7 @@ export const exactScheme: Scheme = {
   nonceStateCall: authorizationStateCall,
   isUsed: isAuthorizationUsed,
   readOutcomes,
+  readTransfer,
   findExecutions,
   reasons: {
     signature: "invalid_exact_evm_signature",

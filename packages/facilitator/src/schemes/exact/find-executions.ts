@@ -151,9 +151,8 @@ async function readMarks<Item extends Claim>(options: {
 }): Promise<Map<Item, Execution>> {
   const { rpc, marks } = options;
   const found = new Map<Item, Execution>();
-  for (const { claim, blockNumber, blockHash, transactionIndex } of marks) {
-    found.set(claim, { outcome: "spent", blockNumber, blockHash, transactionIndex });
-  }
+  for (const { claim, isUse: _, ...place } of marks)
+    found.set(claim, { outcome: "spent", ...place });
   const uses = marks.filter(({ isUse }) => isUse);
   if (uses.length === 0) return found;
   const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];

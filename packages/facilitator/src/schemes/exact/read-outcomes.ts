@@ -1,4 +1,4 @@
-import type { Address, Hex } from "@coinslot/protocol";
+import type { Address, AuthorizationId, Hex } from "@coinslot/protocol";
 import { keccak256, stringToBytes } from "viem";
 import type { ReceiptLog } from "../../evm/transaction-receipt.ts";
 import type { Claim, LogOutcome } from "../scheme.ts";
@@ -33,6 +33,19 @@ export function readOutcomes<Item extends Claim>(
     }
   }
   return outcomes;
+}
+
+/** The own Transfer of an authorization, whatever its amount and recipient. */
+export function readTransfer(
+  logs: readonly ReceiptLog[],
+  { asset, payer, nonce }: AuthorizationId,
+): { to: Address; value: bigint } | undefined {
+  const own = pairTransfers(logs.filter(({ address }) => address === asset)).get(
+    wordOf(payer) + nonce,
+  );
+  const to = own?.topics[2];
+  if (own === undefined || to === undefined || !/^0x[0-9a-f]{64}$/.test(own.data)) return undefined;
+  return { to: `0x${to.slice(-40)}`, value: BigInt(own.data) };
 }
 
 /**

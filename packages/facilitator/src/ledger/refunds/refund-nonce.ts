@@ -1,6 +1,6 @@
 import type { AuthorizationId, Hex } from "@coinslot/protocol";
-import { keccak256 } from "../evm/keccak.ts";
-import { hexWord, uintWord } from "../evm/word.ts";
+import { keccak256 } from "../../evm/keccak.ts";
+import { hexWord, uintWord } from "../../evm/word.ts";
 
 const tag = keccak256(Buffer.from("coinslot refund 1"));
 

@@ -1,0 +1,77 @@
+import type { Address, Network } from "@coinslot/protocol";
+import type { Transaction, Updateable } from "kysely";
+import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
+import { endedRefundStates, type RefundState, type RefundsTable } from "../refunds-schema.ts";
+import type { LedgerSchema } from "../schema.ts";
+import type { RefundRow } from "./refund-row.ts";
+
+/** The next refunds to look at, those that are due first. */
+export function findDueRefunds(
+  { db }: LedgerReads,
+  { now, networks, limit }: { now: number; networks: readonly Network[]; limit: number },
+): Promise<RefundRow[]> {
+  return db
+    .selectFrom("refunds")
+    .selectAll()
+    .where("state", "not in", endedRefundStates)
+    .where("next_at", "<=", now)
+    .where("network", "in", networks)
+    .orderBy("next_at")
+    .limit(limit)
+    .execute();
+}
+
+/** Open refunds by network and state, for the metrics. */
+export function countOpenRefunds({ db }: LedgerReads) {
+  return db
+    .selectFrom("refunds")
+    .select(["network", "state"])
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("state", "not in", endedRefundStates)
+    .groupBy(["network", "state"])
+    .execute();
+}
+
+/** Accounts that have signed a refund, or were asked to. */
+export async function findFloats({ db }: LedgerReads): Promise<Address[]> {
+  const rows = await db
+    .selectFrom("refunds")
+    .select("float")
+    .distinct()
+    .where("float", "is not", null)
+    .execute();
+  return rows.flatMap(({ float }) => float ?? []);
+}
+
+/** A change of a refund, from the row as it was read. */
+export type RefundChange = Updateable<RefundsTable> & { state: RefundState };
+
+/**
+ * Changes a refund, unless it is another one than was read: in another state, or signed since.
+ * The racers are two workers, and an operator's word.
+ */
+export async function moveRefund(
+  ledger: LedgerContext,
+  row: RefundRow,
+  change: RefundChange,
+): Promise<boolean> {
+  return ledger.write((transaction) => writeRefund(transaction, row, change));
+}
+
+/** As `moveRefund`, inside a transaction. */
+export async function writeRefund(
+  transaction: Transaction<LedgerSchema>,
+  row: RefundRow,
+  change: RefundChange,
+): Promise<boolean> {
+  const { numUpdatedRows } = await transaction
+    .updateTable("refunds")
+    .set(change)
+    .where("id", "=", row.id)
+    .where("state", "=", row.state)
+    .where("float", row.float === null ? "is" : "=", row.float)
+    .where("valid_before", row.valid_before === null ? "is" : "=", row.valid_before)
+    .where("operation_id", row.operation_id === null ? "is" : "=", row.operation_id)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}

@@ -1,0 +1,116 @@
+import type { Transaction } from "kysely";
+import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
+import { lockPayers } from "../payments/lock-payers.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { create } from "./create-refund.ts";
+import { RefundError } from "./refund-error.ts";
+import type { RefundRow } from "./refund-row.ts";
+
+/** Limits of the refunds that a route's policy makes. */
+export interface AutomaticLimits {
+  maxPerPayerPerDay: number;
+  /** In the token's smallest unit: a payment below twice as much is not given back. */
+  gasCost: bigint;
+}
+
+const maxAtOnce = 50;
+const dayMs = 86_400_000;
+/** A payment that is being served is looked at again. */
+const servedMs = 60_000;
+
+/** True if the policy of a route is to be applied to a payment. */
+export async function hasDueRefundable({ db }: LedgerReads, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom("refundable_payments")
+    .select("payment_id")
+    .where("due_at", "<=", now)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Begins the refunds of payments that were settled, and not delivered in time. */
+export async function refundUndelivered(
+  ledger: LedgerContext,
+  limits: AutomaticLimits,
+): Promise<RefundRow[]> {
+  const due = await ledger.db
+    .selectFrom("refundable_payments")
+    .select("payment_id")
+    .where("due_at", "<=", ledger.now())
+    .orderBy("due_at")
+    .limit(maxAtOnce)
+    .execute();
+  const begun: RefundRow[] = [];
+  for (const { payment_id } of due) {
+    const row = await ledger.write((transaction) =>
+      refundOne(ledger, transaction, { ...limits, id: payment_id }),
+    );
+    if (row !== undefined) begun.push(row);
+  }
+  return begun;
+}
+
+/**
+ * Decides on one payment, under the locks of its payer and of its row. A request that is being
+ * served with it postpones the decision. A payment that leaves its block comes again by the trigger.
+ */
+async function refundOne(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { id, maxPerPayerPerDay, gasCost }: AutomaticLimits & { id: string },
+): Promise<RefundRow | undefined> {
+  const { dialect } = ledger;
+  const now = ledger.now();
+  const found = await transaction
+    .selectFrom("payments")
+    .select("payer")
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (found === undefined) return drop();
+  const { payer } = found;
+  await lockPayers({ transaction, dialect, payers: [payer], now });
+  const payment = await transaction
+    .selectFrom("payments")
+    .select(["state", "delivered_at", "is_abandoned", "refunds_abandoned", "value"])
+    .where("id", "=", id)
+    .$call(dialect.forUpdate)
+    .executeTakeFirst();
+  if (payment?.state !== "confirmed" || payment.delivered_at !== null) return drop();
+  if (payment.is_abandoned === 1 && payment.refunds_abandoned !== 1) return drop();
+  if (dialect.amount.decode(payment.value) < 2n * gasCost) return drop();
+  const { count } = await transaction
+    .selectFrom("refunds")
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("payer", "=", payer)
+    .where("created_at", ">=", Math.floor(now / dayMs) * dayMs)
+    .where("origin", "=", "undelivered")
+    .executeTakeFirstOrThrow();
+  if (Number(count) >= maxPerPayerPerDay) {
+    return postpone((Math.floor(now / dayMs) + 1) * dayMs);
+  }
+  try {
+    const row = await create(ledger, transaction, {
+      payment: id,
+      origin: "undelivered",
+      idempotencyKey: `undelivered:${id}`,
+    });
+    await drop();
+    return row;
+  } catch (error) {
+    // Its reasons come before its writes.
+    if (!(error instanceof RefundError)) throw error;
+    return error.reason === "in_use" ? postpone(now + servedMs) : drop();
+  }
+
+  async function drop(): Promise<undefined> {
+    await transaction.deleteFrom("refundable_payments").where("payment_id", "=", id).execute();
+  }
+  async function postpone(dueAt: number): Promise<undefined> {
+    await transaction
+      .updateTable("refundable_payments")
+      .set({ due_at: dueAt })
+      .where("payment_id", "=", id)
+      .execute();
+  }
+}

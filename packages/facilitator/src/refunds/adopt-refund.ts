@@ -1,0 +1,64 @@
+import type { Address } from "@coinslot/protocol";
+import type { RefundChange } from "../ledger/refunds/move-refund.ts";
+import type { RefundedPayment, RefundRow } from "../ledger/refunds/refund-row.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
+import { findRefundExecution } from "./find-execution.ts";
+import type { RefundReading } from "./read-chain.ts";
+import { later, looks, type RefundsContext } from "./refunds-context.ts";
+
+/**
+ * Adopts the execution of a refund's nonce that no row explains: of a ledger that was lost, or of a
+ * form with another amount. Its `Transfer` says what was given back.
+ */
+export async function adoptRefund(
+  refunds: RefundsContext,
+  options: {
+    row: RefundRow;
+    payment: RefundedPayment;
+    settlement: NetworkSettlement;
+    account: Address;
+    value: bigint;
+    reading: RefundReading;
+  },
+): Promise<RefundChange> {
+  const { row, payment, settlement, account, value, reading } = options;
+  const { ledger, logger } = refunds.context;
+  const execution = await findRefundExecution(settlement.network, row, {
+    account,
+    value,
+    fromBlock: BigInt(payment.blockNumber ?? 0),
+    toBlock: reading.blockNumber,
+  });
+  switch (execution.outcome) {
+    case "moved": {
+      const { transactionHash, blockNumber, blockHash } = execution.inclusion;
+      logger.warn(
+        { refund: row.id, payment: row.payment_id, transactionHash },
+        "a refund was executed before: it is adopted",
+      );
+      return later(refunds, 0, {
+        state: "sent",
+        cause: "executed_elsewhere",
+        amount: ledger.dialect.amount.encode(execution.value),
+        float: account,
+        transaction_hash: transactionHash,
+        block_number: blockNumber,
+        block_hash: blockHash,
+      });
+    }
+    case "cancelled": {
+      const depth = reading.blockNumber - execution.blockNumber;
+      return depth >= BigInt(settlement.network.finalAfter)
+        ? later(refunds, 0, { state: "void", cause: "cancelled" })
+        : later(refunds, looks.soon, { state: "waiting", cause: "cancelled" });
+    }
+    case "misdirected":
+      logger.error(
+        { refund: row.id, transactionHash: execution.inclusion.transactionHash },
+        "the nonce of a refund has moved tokens to another account: check the key of the float",
+      );
+      return later(refunds, looks.rare, { state: "manual", cause: "executed_elsewhere" });
+    case "unknown":
+      return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
+  }
+}

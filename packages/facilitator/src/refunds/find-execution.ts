@@ -1,0 +1,74 @@
+import type { Address, Hex } from "@coinslot/protocol";
+import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
+import type { Inclusion } from "../ledger/payments/ledger-payment.ts";
+import type { RefundRow } from "../ledger/refunds/refund-row.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import type { SettlementNetwork } from "../settle/context.ts";
+
+/** The chain's events about the nonce of a refund. */
+export type RefundExecution =
+  /** It moved this amount to the payer. */
+  | { outcome: "moved"; value: bigint; inclusion: Inclusion }
+  /** It moved tokens to another account: not by a signature of this program. */
+  | { outcome: "misdirected"; inclusion: Inclusion }
+  /** Its signer has cancelled it. */
+  | { outcome: "cancelled"; blockNumber: bigint }
+  /** Used, and the events are not found: the search goes on. */
+  | { outcome: "unknown" };
+
+/** Blocks that are searched, at most: a node grants a thousand in one query. */
+const maxBlocks = 100_000n;
+
+/**
+ * Finds the `Transfer` of a used nonce, with whatever amount. Its block comes after that of the
+ * payment: an earlier refund of it cannot be.
+ *
+ * @throws RpcError when the chain is unreachable
+ */
+export async function findRefundExecution(
+  { rpc }: Pick<SettlementNetwork, "rpc">,
+  row: RefundRow,
+  options: { account: Address; value: bigint; fromBlock: bigint; toBlock: bigint },
+): Promise<RefundExecution> {
+  const { account, value, fromBlock, toBlock } = options;
+  const scheme = schemeOf({ kind: "eip3009" });
+  const id = { network: row.network, asset: row.asset, payer: account, nonce: row.nonce };
+  const claim = {
+    kind: scheme.kind,
+    id,
+    authorization: {
+      from: account,
+      to: row.payer,
+      value,
+      validAfter: 0n,
+      validBefore: 0n,
+      nonce: row.nonce,
+    },
+    signature: "0x" as Hex,
+  };
+  const oldest = toBlock > maxBlocks ? toBlock - maxBlocks : 0n;
+  const found = await scheme.findExecutions({
+    rpc,
+    claims: [claim],
+    fromBlock: () => (fromBlock > oldest ? fromBlock : oldest),
+    toBlock,
+  });
+  const execution = found.get(claim);
+  if (execution === undefined || execution.outcome === "unknown") return { outcome: "unknown" };
+  if (execution.outcome === "executed") {
+    return { outcome: "moved", value, inclusion: execution.inclusion };
+  }
+  const { transactionHash } = execution;
+  if (transactionHash === undefined) return { outcome: "unknown" };
+  const [answer] = await rpc.requestMany([receiptCall(transactionHash)], {
+    minBlock: execution.blockNumber,
+  });
+  const { receipt } = readReceipt(transactionHash, answer);
+  if (receipt === undefined) return { outcome: "unknown" };
+  const moved = scheme.readTransfer(receipt.logs, id);
+  if (moved === undefined) return { outcome: "cancelled", blockNumber: execution.blockNumber };
+  const { blockNumber, blockHash } = receipt;
+  const inclusion = { transactionHash, blockNumber, blockHash };
+  if (moved.to !== row.payer) return { outcome: "misdirected", inclusion };
+  return { outcome: "moved", value: moved.value, inclusion };
+}

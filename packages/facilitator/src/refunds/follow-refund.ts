@@ -1,0 +1,130 @@
+import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
+import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import { getPayments } from "../ledger/queries/list-payments.ts";
+import type { RefundChange } from "../ledger/refunds/move-refund.ts";
+import type { RefundRow } from "../ledger/refunds/refund-row.ts";
+import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
+import { planResumed } from "../settle/fleet/plan-payments.ts";
+import { readRefund } from "./read-chain.ts";
+import { later, looks, type RefundsContext } from "./refunds-context.ts";
+
+const inNoBlock = {
+  transaction_hash: null,
+  block_number: null,
+  block_hash: null,
+  confirmed_at: null,
+} as const;
+
+/** A failed operation that is valid for less is left to expire, and is signed anew. */
+const minValidSeconds = 60n;
+
+/** Follows a refund that is signed, by the row of its operation, or that was found executed. */
+export async function followRefund(
+  refunds: RefundsContext,
+  row: RefundRow,
+): Promise<RefundChange | undefined> {
+  const { ledger } = refunds.context;
+  const settlement = refunds.settlements.get(row.network);
+  if (row.operation_id === null) return followAdopted(refunds, row, settlement);
+  const [operation] = await getPayments(ledger, [row.operation_id]);
+  if (operation === undefined) return signAgain(refunds);
+  switch (operation.state) {
+    case "confirmed": {
+      const { inclusion, confirmedAt, finalAt } = operation;
+      return later(refunds, looks.soon, {
+        state: finalAt === undefined ? "confirmed" : "final",
+        cause: null,
+        transaction_hash: inclusion?.transactionHash ?? null,
+        block_number: inclusion?.blockNumber ?? null,
+        block_hash: inclusion?.blockHash ?? null,
+        confirmed_at: confirmedAt ?? null,
+        final_at: finalAt ?? null,
+      });
+    }
+    case "failed":
+      if (operation.closedAt !== undefined) return signAgain(refunds);
+      return retryFailed(refunds, { row, operation, settlement });
+    case "expired":
+      return signAgain(refunds);
+    default:
+      return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
+  }
+}
+
+/** Its authorization is over, unused or used for another amount: the chain is asked which. */
+function signAgain(refunds: RefundsContext): RefundChange {
+  return later(refunds, 0, {
+    state: "scheduled",
+    cause: null,
+    operation_id: null,
+    ...inNoBlock,
+  });
+}
+
+/** The same authorization again, where the reason of its failure has gone. */
+async function retryFailed(
+  refunds: RefundsContext,
+  options: {
+    row: RefundRow;
+    operation: LedgerPayment;
+    settlement: NetworkSettlement | undefined;
+  },
+): Promise<RefundChange | undefined> {
+  const { row, operation, settlement } = options;
+  const { ledger } = refunds.context;
+  const { value, validBefore, authorization } = operation;
+  const wait = later(refunds, looks.waiting, { state: "sent", cause: "chain", ...inNoBlock });
+  const nowSeconds = BigInt(Math.floor(ledger.now() / 1000));
+  if (settlement === undefined || validBefore < nowSeconds + minValidSeconds) return wait;
+  const float = authorization.payer;
+  const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
+  // The watch over failed payments confirms it.
+  if (reading.usedBy.length > 0 || reading.isUnreadable) return wait;
+  if ((reading.balance ?? 0n) < value) return { ...wait, cause: "float_balance" };
+  if (reading.isRefused) return { ...wait, cause: "token_refuses" };
+  if (await requeueRefund(ledger, operation.id)) planResumed(settlement, operation.id);
+  return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
+}
+
+/** An execution that no operation of this ledger explains: the chain alone says how deep it is. */
+async function followAdopted(
+  refunds: RefundsContext,
+  row: RefundRow,
+  settlement: NetworkSettlement | undefined,
+): Promise<RefundChange> {
+  const { ledger } = refunds.context;
+  const { float, transaction_hash: hash } = row;
+  if (settlement === undefined || float === null || hash === null) return signAgain(refunds);
+  const { network } = settlement;
+  const value = ledger.dialect.amount.decode(row.amount);
+  const reading = await readRefund(network, row, { accounts: [float], float: undefined, value });
+  const [answer] = await network.rpc.requestMany([receiptCall(hash)], {
+    minBlock: reading.blockNumber,
+  });
+  const { receipt } = readReceipt(hash, answer);
+  if (reading.usedBy.length === 0 || receipt === undefined) return signAgain(refunds);
+  const depth = Number(reading.blockNumber) - receipt.blockNumber;
+  const now = ledger.now();
+  const inBlock = {
+    cause: "executed_elsewhere",
+    transaction_hash: hash,
+    block_number: receipt.blockNumber,
+    block_hash: receipt.blockHash,
+  } as const;
+  if (depth >= network.finalAfter) {
+    return later(refunds, 0, {
+      state: "final",
+      ...inBlock,
+      confirmed_at: row.confirmed_at ?? now,
+      final_at: now,
+    });
+  }
+  return depth >= network.serveAfter({ value })
+    ? later(refunds, looks.soon, {
+        state: "confirmed",
+        ...inBlock,
+        confirmed_at: row.confirmed_at ?? now,
+      })
+    : later(refunds, looks.soon, { state: "sent", ...inBlock, confirmed_at: null });
+}
