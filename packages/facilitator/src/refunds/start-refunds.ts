@@ -14,7 +14,6 @@ import { reportRefunds } from "./report-refunds.ts";
 
 /** Between two reads of the refunds that are due: one statement, where there are none. */
 const restMs = 1_000;
-const leaseMs = 60_000;
 const maxAtOnce = 50;
 
 /** The refunds of one process. */
@@ -52,6 +51,8 @@ export function startRefunds(options: {
       return read(asset);
     },
   };
+  // Longer than that of a relayer: a step waits for nodes and a signer.
+  const leaseMs = 4 * context.times.leaseMs;
   let lease: Lease | undefined;
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;

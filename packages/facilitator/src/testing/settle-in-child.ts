@@ -14,6 +14,8 @@ const taskSchema = z.object({
   dieAt: z.string().optional(),
   /** The point at which the process freezes as by SIGSTOP, once, after a report. */
   freezeAt: z.string().optional(),
+  /** Key of the float, and the payments that it gives back. */
+  refunds: z.object({ privateKey: z.string(), payments: z.array(z.string()) }).optional(),
   payments: z.array(
     z.object({ paymentPayload: z.looseObject({}), paymentRequirements: z.looseObject({}) }),
   ),
@@ -29,9 +31,11 @@ async function main(argument: string): Promise<void> {
         network: task.network,
         rpcUrls: [task.rpcUrl],
         relayer: { privateKey: task.privateKey },
+        ...(task.refunds ? { finalAfter: 2 } : {}),
       },
     ],
     ledger: task.ledger,
+    refunds: task.refunds && { privateKey: task.refunds.privateKey },
     heartbeatLeaseSeconds: 1.5,
     times: { leaseMs: 1_500 },
     async faultPoint(name: FaultPointName) {
@@ -47,6 +51,11 @@ async function main(argument: string): Promise<void> {
     },
   });
   await facilitator.ready();
+  for (const payment of task.refunds?.payments ?? []) {
+    await facilitator.refunds.create({ payment, idempotencyKey: payment });
+  }
+  // Until it is killed.
+  if (task.refunds) await new Promise(() => setInterval(() => undefined, 60_000));
   const results = await Promise.all(
     task.payments.map(async ({ paymentPayload, paymentRequirements }) => {
       try {

@@ -18,6 +18,8 @@ export function spawnSettling(
   options: {
     dieAt?: FaultPointName | undefined;
     freezeAt?: FaultPointName | undefined;
+    /** Gives payments back by this float instead, and waits for its end. */
+    refunds?: { privateKey: string; payments: readonly string[] } | undefined;
     /** RPC endpoint of the chain, if not the devnet itself. */
     rpcUrl?: string | undefined;
   } = {},
