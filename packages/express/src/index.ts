@@ -45,3 +45,4 @@ export type {
   TokenPrice,
   UpfrontRoutePayment,
 } from "./routes/payment-routes.ts";
+export type { RefundPolicy } from "./routes/read-refund.ts";

@@ -47,7 +47,12 @@ import { checkNetworks } from "./ready/check-networks.ts";
 import { createLedgerHealth } from "./ready/ledger-health.ts";
 import type { Refunds } from "./refunds/refund.ts";
 import { refundMethods } from "./refunds/refund-methods.ts";
-import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
+import {
+  countsAgainstPayer,
+  isAbandoned,
+  lookUpForGate,
+  reserveForGate,
+} from "./reserve-payment.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import type { SignerErrorKind } from "./settle/relay/relayer-signer.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
@@ -179,6 +184,7 @@ export function createFacilitator(
           payer: id.payer,
           hasRun,
           countsAgainstPayer: countsAgainstPayer(cause, hasRun),
+          isAbandoned: isAbandoned(cause),
         }),
       ),
     isHeld: (reservation) =>

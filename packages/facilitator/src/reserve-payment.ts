@@ -53,3 +53,9 @@ export function countsAgainstPayer(cause: ReleaseCause, hasRun: boolean): boolea
   if (cause === "refused") return "if_failed";
   return hasRun && (cause === "handler_failed" || cause === "disconnected");
 }
+
+/** Returns whether the buyer of a settled payment has left; `undefined`: the cause does not say. */
+export function isAbandoned(cause: ReleaseCause): boolean | undefined {
+  if (cause === "unused") return undefined;
+  return cause === "disconnected";
+}

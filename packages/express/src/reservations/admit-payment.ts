@@ -232,7 +232,9 @@ const noPlace: Reserved = { state: "payer_limited", retryAfterSeconds: 1, isRunn
 
 function soldItemOf({ route, resource, presented }: MatchedPayment): SoldItem {
   // Host and query are the buyer's to choose, and would make a new name with every request.
-  return { route: route.key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
+  const { key, refund } = route;
+  const sold = { route: key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
+  return refund === undefined ? sold : { ...sold, refund };
 }
 
 /** Verifies in the client's share of the places. */

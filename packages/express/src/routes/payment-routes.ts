@@ -4,6 +4,7 @@ import type { RouteDiscovery } from "../discovery/route-discovery.ts";
 import type { MaybePromise } from "../maybe-promise.ts";
 import type { MppMode } from "../mpp-options.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
+import type { RefundPolicy } from "./read-refund.ts";
 
 /**
  * A price in a token: its amount, its contract, and the domain under which its transfers are
@@ -75,6 +76,11 @@ interface RoutePaymentBase {
    * know; `true`: for all; `false`: for none. Default: as the middleware.
    */
   mpp?: MppMode | undefined;
+  /**
+   * `"undelivered"`: a payment that was settled, and whose answer was not sent in ten minutes, is
+   * given back from the facilitator's float. Default: by the operator alone.
+   */
+  refund?: RefundPolicy | undefined;
   /**
    * Facts for `paymentMiddleware.discovery`, such as the form of a request; `false`: the route is
    * not listed.

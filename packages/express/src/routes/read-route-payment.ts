@@ -5,6 +5,7 @@ import { isMppMode, type MppMode } from "../mpp-options.ts";
 import { problemOfOfferSize } from "../offer/offer-size.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
 import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
+import { type RefundTerms, readRefundPolicy } from "./read-refund.ts";
 
 /** A route's parsed payment settings, with every default in its place. */
 export interface RouteTerms {
@@ -22,6 +23,8 @@ export interface RouteTerms {
   varyHeaders: readonly string[];
   /** `undefined`: as the middleware. */
   mpp: MppMode | undefined;
+  /** Of payments that were settled and not delivered; `undefined`: none. */
+  refund: RefundTerms | undefined;
   /** `false`: not listed. */
   discovery: DiscoveryTerms | false;
 }
@@ -43,6 +46,7 @@ const members = new Set([
   "onDisconnect",
   "varyHeaders",
   "mpp",
+  "refund",
   "discovery",
 ]);
 
@@ -113,6 +117,7 @@ export function readRoutePayment(
     return undefined;
   }
   const discovery = readRouteDiscovery(config.discovery, fault);
+  const refund = readRefundPolicy(config.refund, fault);
   if (!isSound) return undefined;
   return {
     accepts,
@@ -126,6 +131,7 @@ export function readRoutePayment(
     onDisconnect,
     varyHeaders,
     mpp,
+    refund,
     discovery,
   };
 }

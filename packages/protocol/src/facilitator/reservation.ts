@@ -48,6 +48,8 @@ export interface SoldItem {
   /** Path of the resource, without a query. */
   resource: string;
   wire: WireName;
+  /** The route's promise to give it back where it is settled and not delivered. */
+  refund?: { afterSeconds: number; includeAbandoned: boolean } | undefined;
 }
 
 /** State of an authorization, for a request that brings it. */

@@ -15,6 +15,11 @@ export interface ReleaseRequest {
   countsAgainstPayer: boolean | "if_failed";
   /** True if the handler has run under this reservation: counted once. Default false. */
   hasRun?: boolean | undefined;
+  /**
+   * True if the buyer has left before its answer, false if the seller has failed. `undefined`: not
+   * known, and the last word stays.
+   */
+  isAbandoned?: boolean | undefined;
 }
 
 /**
@@ -36,7 +41,7 @@ export function writeRelease(ledger: LedgerContext, request: ReleaseRequest): Pr
 async function release(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { token, payer, countsAgainstPayer, hasRun = false }: ReleaseRequest,
+  { token, payer, countsAgainstPayer, hasRun = false, isAbandoned }: ReleaseRequest,
 ): Promise<void> {
   const { dialect, releaseLimit } = ledger;
   const now = ledger.now();
@@ -57,7 +62,11 @@ async function release(
   if (numUpdatedRows === 0n) {
     const ended = await transaction
       .updateTable("payments")
-      .set({ token: null, owner: null })
+      .set({
+        token: null,
+        owner: null,
+        ...(isAbandoned === undefined ? {} : { is_abandoned: isAbandoned ? 1 : 0 }),
+      })
       .where("token", "=", token)
       .returning(["state", "reason"])
       .executeTakeFirst();

@@ -49,7 +49,15 @@ export function reservationRow(options: {
     resource_id: null,
     pay_to_id: null,
     gas_share: null,
+    ...refundColumns(request),
   };
+}
+
+/** Only where a route gives back: one more column costs every other insert. */
+function refundColumns({ sold }: ReserveRequest): Partial<ReservationRow> {
+  if (sold?.refund === undefined) return {};
+  const { afterSeconds, includeAbandoned } = sold.refund;
+  return { refund_after: afterSeconds, refunds_abandoned: includeAbandoned ? 1 : 0 };
 }
 
 /** The payment once its row is written, for later requests of the same database transaction. */

@@ -280,7 +280,11 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
   const known = ledger.soldNames;
   const soldNames = await findSoldNames({ transaction, dialect, requests, known, now });
   for (const { request, row } of admitted) nameSoldItem(row, request, soldNames);
-  await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
+  // Rows of one statement have the same columns.
+  const promised = inserts.filter(({ refund_after }) => refund_after !== undefined);
+  const others = promised.length === 0 ? inserts : inserts.filter((row) => !promised.includes(row));
+  await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", others);
+  await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", promised);
   for (const overwrite of overwrites) await overwrite();
   await insertOrders({ transaction, dialect, orders });
   await reserving.code.store();
