@@ -28,6 +28,17 @@ export const commandSettings = [
   },
   { name: "PAY_TO", explanation: "The seller's address", isOptional: true },
   {
+    name: "COINSLOT_OPERATOR_URL",
+    explanation: "A seller that serves its operator over HTTP, in place of the ledger",
+    isOptional: true,
+  },
+  {
+    name: "COINSLOT_OPERATOR_KEY",
+    explanation: "Its key",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
     name: "BRIDGE_RPC_URL",
     explanation: "Endpoints of the bridge's source chain, separated by commas",
     isOptional: true,

@@ -265,6 +265,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         settings,
         retention: configuration.retention,
         refunds: configuration.refunds,
+        operators: configuration.operators,
         verifier,
         stops,
         metrics,

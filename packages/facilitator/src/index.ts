@@ -8,6 +8,7 @@ export type {
   FacilitatorOptions,
   FeeOptions,
 } from "./configuration/facilitator-options.ts";
+export type { OperatorOptions } from "./configuration/operator-options.ts";
 export type { FloatAccount, FloatLimit, RefundOptions } from "./configuration/refund-options.ts";
 export type { RelayerOptions } from "./configuration/relayer-account.ts";
 export type {
@@ -44,6 +45,9 @@ export { refundNonce } from "./ledger/refunds/refund-nonce.ts";
 export { type RefundCause, type RefundState, refundStates } from "./ledger/refunds-schema.ts";
 export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";
+export type { OperatorEndpoint } from "./operators/ask-seller.ts";
+export { OperationRefusedError } from "./operators/operation-refused-error.ts";
+export type { OperatorPlace } from "./operators/run-operation.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";

@@ -20,6 +20,7 @@ import { findClockFault } from "./ledger/queries/common-time.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
+import type { OperatorListener } from "./operators/serve-over-http.ts";
 import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import type { LedgerHealth } from "./ready/ledger-health.ts";
@@ -57,6 +58,8 @@ export interface EngineOptions {
   settings: SettlementSettings;
   retention: RetentionTimes;
   refunds: RefundSettings;
+  /** `undefined`: the operator's commands are not served over HTTP. */
+  operators: OperatorListener | undefined;
   verifier: Verifier;
   /** Filled at the start, and kept as the ledger has the switches. */
   stops: StopBoard;

@@ -15,7 +15,14 @@ import { followStops, type StopFollower } from "./stops/follow-stops.ts";
 export async function startHousekeeping(
   options: Pick<
     EngineOptions,
-    "ledgerUrl" | "settings" | "retention" | "refunds" | "stops" | "health" | "onReplaced"
+    | "ledgerUrl"
+    | "settings"
+    | "retention"
+    | "refunds"
+    | "operators"
+    | "stops"
+    | "health"
+    | "onReplaced"
   >,
   parts: {
     context: SettlementContext;
@@ -26,7 +33,8 @@ export async function startHousekeeping(
     begun: (end: () => Promise<void>) => void;
   },
 ): Promise<{ operatorReads: OperatorReads; stopFollower: StopFollower; refunds: RefundsWorker }> {
-  const { ledgerUrl, settings, retention: times, stops: board, health, onReplaced } = options;
+  const { ledgerUrl, settings, retention: times, operators: listener } = options;
+  const { stops: board, health, onReplaced } = options;
   const { context, settlements, verify, begun } = parts;
   const { ledger, metrics, logger } = context;
   const { heartbeatLeaseMs } = settings;
@@ -53,7 +61,9 @@ export async function startHousekeeping(
   begun(() => indexBuilds.stop());
   const operators = await serveOperators({
     ledgerUrl,
-    actions: { changeStop: stopFollower.change },
+    listener,
+    context: { ledger, seller: { stops: stopFollower } },
+    read: operatorReads.run,
     logger,
   });
   begun(() => operators.close());

@@ -3,10 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPayingFetch } from "@coinslot/client";
 import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
+import { createFacilitator } from "@coinslot/facilitator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller } from "../testing/test-seller.ts";
+
+const boundSchema = z.object({ address: z.object({ port: z.number() }) });
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 let devnet: Devnet;
 beforeAll(async () => {
@@ -71,6 +76,59 @@ describe.each(["sqlite", "postgres"] as const)("coinslot stop and start, on %s",
       expect((await buy()).status).toBe(200);
     } finally {
       await seller.stop();
+      await ledger.drop();
+    }
+  });
+});
+
+describe("coinslot stop over HTTP", () => {
+  it("asks the seller that the environment names, with its key", async () => {
+    const ledger = await createLedger("postgres");
+    const key = "k".repeat(32);
+    const ports: number[] = [];
+    const facilitator = createFacilitator({
+      networks: [
+        {
+          network: devnet.network,
+          rpcUrls: [devnet.rpcUrl],
+          relayer: devnet.accounts.relayer,
+        },
+      ],
+      ledger: ledger.url,
+      operators: { port: 0, key },
+      logger: {
+        ...silent,
+        info: (fields) => {
+          const bound = boundSchema.safeParse(fields);
+          if (bound.success) ports.push(bound.data.address.port);
+        },
+      },
+    });
+    try {
+      await facilitator.ready();
+      const url = `http://127.0.0.1:${ports[0]}`;
+      const env = { COINSLOT_OPERATOR_URL: url, COINSLOT_OPERATOR_KEY: key };
+      const stop = ["stop", "--network", devnet.network];
+      expect(await runCoinslot(stop, { env })).toMatchObject({ code: exitCode.done, err: "" });
+      expect(facilitator.stops.list()).toMatchObject([{ name: devnet.network }]);
+      const wrong = { ...env, COINSLOT_OPERATOR_KEY: "w".repeat(32) };
+      expect(await runCoinslot(["start", ...stop.slice(1)], { env: wrong })).toMatchObject({
+        code: exitCode.failed,
+        err: "error: The seller does not accept this key.\n",
+      });
+      expect(facilitator.stops.list()).toHaveLength(1);
+      const values = { COINSLOT_OPERATOR_URL: url, COINSLOT_OPERATOR_KEY_FILE: "/etc/hostname" };
+      const file = { path: "/tmp/.env", isOfFolder: true, values };
+      const hostile = await runCoinslot(stop, { env: values, file });
+      expect(hostile).toMatchObject({ code: exitCode.usage });
+      expect(hostile.err).toContain("is not taken from a folder's .env file");
+      const keyless = { COINSLOT_OPERATOR_URL: url };
+      const open = { ...env, COINSLOT_OPERATOR_URL: "http://192.0.2.1:4030" };
+      for (const bad of [keyless, open]) {
+        expect((await runCoinslot(stop, { env: bad })).code).toBe(exitCode.usage);
+      }
+    } finally {
+      await facilitator.close();
       await ledger.drop();
     }
   });

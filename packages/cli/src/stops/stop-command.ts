@@ -3,7 +3,8 @@ import { isNetwork, type Network } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
 import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
-import { isLedgerAbsent, ledgerOption, readLedgerUrl } from "../ledger-url.ts";
+import { ledgerOption } from "../ledger-url.ts";
+import { readOperatorPlace } from "../operator-place.ts";
 import { showUnsafe } from "../safe-text.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -30,7 +31,7 @@ Examples:
   coinslot stop --route 'GET /weather'`,
     )
     .action(async ({ reason, ...options }: TargetOptions & { reason: string }): Promise<void> => {
-      const url = findLedger(terminal, io, options);
+      const url = readOperatorPlace(terminal, io, options.ledger);
       for (const target of targetsOf(options)) {
         const change = { operation: "set", target, reason } as const;
         const report = await changeStops({ url, change });
@@ -52,7 +53,7 @@ Example:
   coinslot start --network eip155:9745`,
     )
     .action(async (options: TargetOptions): Promise<void> => {
-      const url = findLedger(terminal, io, options);
+      const url = readOperatorPlace(terminal, io, options.ledger);
       for (const target of targetsOf(options)) {
         const { stops } = await changeStops({ url, change: { operation: "clear", target } });
         terminal.out(`New payments ${placeOf(target)} are taken.`);
@@ -79,14 +80,6 @@ function targetsOf({ network, route }: TargetOptions): StopTarget[] {
   if (route !== undefined) targets.push({ kind: "route", name: route });
   if (targets.length > 0) return targets;
   throw new UsageError("Nothing was changed: add --network or --route.");
-}
-
-function findLedger(terminal: Terminal, io: Io, { ledger }: TargetOptions): string {
-  const url = readLedgerUrl(terminal.env, ledger);
-  if (!isLedgerAbsent(url, io.folder)) return url;
-  throw new UsageError(
-    "The ledger does not exist yet: a seller creates it at its start. Does COINSLOT_LEDGER, or --ledger, name your seller's?",
-  );
 }
 
 function placeOf({ kind, name }: StopTarget): string {

@@ -14,6 +14,7 @@ import {
 import type { HookSet } from "../hooks.ts";
 import type { RetentionTimes } from "../ledger/ledger-limits.ts";
 import { type Logger, silentLogger } from "../logger.ts";
+import type { OperatorListener } from "../operators/serve-over-http.ts";
 import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { defaultCallGas } from "../simulation/simulator.ts";
 import type {
@@ -22,6 +23,7 @@ import type {
   FacilitatorOptions,
   FeeOptions,
 } from "./facilitator-options.ts";
+import { readOperators } from "./operator-options.ts";
 import { type RefundSettings, readRefundOptions } from "./refund-options.ts";
 import { readRelayer, readRetiring } from "./relayer-account.ts";
 import { readRetention } from "./retention-options.ts";
@@ -57,6 +59,8 @@ export interface FacilitatorConfiguration {
   startTimeoutMs: number;
   retention: RetentionTimes;
   refunds: RefundSettings;
+  /** Where the operator's commands are served over HTTP. */
+  operators: OperatorListener | undefined;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -92,7 +96,8 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   }
   const { retention, problems: retentionProblems } = readRetention(options);
   const { settings: refunds, problems: refundProblems } = readRefundOptions(options.refunds);
-  problems.push(...retentionProblems, ...refundProblems);
+  const { listener: operators, problems: operatorProblems } = readOperators(options.operators);
+  problems.push(...retentionProblems, ...refundProblems, ...operatorProblems);
   for (const { network, relayers } of networks) {
     if (relayers.some(({ address }) => isSameAddress(address, refunds.float ?? "0x"))) {
       problems.push(`refunds: the float is a relayer of ${network}: give it an account of its own`);
@@ -110,6 +115,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     startTimeoutMs,
     retention,
     refunds,
+    operators,
     logger,
     hooks,
     clock,

@@ -2,6 +2,7 @@ import type { Clock } from "@coinslot/chain";
 import type { Address, Asset, Network } from "@coinslot/protocol";
 import type { HookSet } from "../hooks.ts";
 import type { Logger } from "../logger.ts";
+import type { OperatorOptions } from "./operator-options.ts";
 import type { RefundOptions } from "./refund-options.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
 
@@ -109,6 +110,11 @@ export interface FacilitatorOptions {
    * The float account that pays refunds. Without it, refunds wait for a signature made elsewhere.
    */
   refunds?: RefundOptions | undefined;
+  /**
+   * Serves the operator's commands over HTTP, to callers with a key. Default: only on the socket
+   * beside a SQLite ledger.
+   */
+  operators?: OperatorOptions | undefined;
   /** Hooks to begin with; more can be added by the methods of the same names. */
   hooks?: Partial<HookSet> | undefined;
   /** Timers, and their monotonic time, for waiting and retrying. Default: this process's. */

@@ -17,6 +17,8 @@ const settings: readonly Setting[] = [
   { name: "WALLET_PRIVATE_KEY", explanation },
   { name: "SELLER_SEED_PHRASE", explanation },
   { name: "PAY_TO", explanation },
+  { name: "COINSLOT_OPERATOR_URL", explanation },
+  { name: "COINSLOT_OPERATOR_KEY", explanation },
 ];
 
 let folder: string;
@@ -116,6 +118,13 @@ describe("the environment", () => {
   it("overrides the .env file for the same name, unless it is empty", () => {
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "1" })).toEqual({});
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "" })).toEqual({ PAY_TO: "2" });
+  });
+
+  it("keeps its operator's key from the seller that an .env file names", () => {
+    const file = { COINSLOT_OPERATOR_URL: "https://other.example", COINSLOT_OPERATOR_KEY: "other" };
+    expect(taken(file)).toEqual(file);
+    expect(taken(file, { COINSLOT_OPERATOR_KEY: "own" })).toEqual({});
+    expect(taken(file, { COINSLOT_OPERATOR_KEY_FILE: "/run/secrets/key" })).toEqual({});
   });
 
   it("overrides the .env file for every form of an account", () => {

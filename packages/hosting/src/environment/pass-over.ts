@@ -7,6 +7,7 @@ const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]*)$/;
  *
  * - `WALLET_PRIVATE_KEY_FILE` in the environment hides the file's `WALLET_SEED_PHRASE`; `PAY_TO`
  *   hides its `SELLER_SEED_PHRASE`.
+ * - The operator's key in the environment hides the file's URL: it goes to no seller of the file.
  * - Nodes of a network in the environment hide the file's nodes of that network. Both may have
  *   either form, `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`.
  */
@@ -67,5 +68,7 @@ function withoutFile(name: string): string {
 /** The subject of a variable, whichever of its forms it is in. */
 function subjectOf(name: string): string {
   if (name === "PAY_TO") return "SELLER";
-  return withoutFile(name).replace(/_(?:SEED_PHRASE|PRIVATE_KEY)$/, "");
+  return withoutFile(name)
+    .replace(/_(?:SEED_PHRASE|PRIVATE_KEY)$/, "")
+    .replace(/^COINSLOT_OPERATOR_(?:URL|KEY)$/, "COINSLOT_OPERATOR");
 }

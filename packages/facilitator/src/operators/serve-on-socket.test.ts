@@ -8,9 +8,11 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { silentLogger } from "../logger.ts";
 import type { StopChange, StopReport } from "../stops/stop.ts";
+import { stopsOperation } from "../stops/stops-operation.ts";
 import { askSeller } from "./ask-seller.ts";
 import { maxPathBytes } from "./operator-socket.ts";
 import { serveOperators } from "./serve-operators.ts";
+import { openTestLedger } from "./testing/open-test-ledger.ts";
 
 const change: StopChange = {
   operation: "set",
@@ -18,6 +20,11 @@ const change: StopChange = {
   reason: "no forecast",
 };
 const report: StopReport = { stops: [], isKnown: true, runsOlderProgram: false };
+
+/** The command's way to the seller. */
+function ask(url: string, options: { timeoutMs?: number } = {}) {
+  return askSeller(url, stopsOperation, change, options);
+}
 
 async function createFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-operators-"));
@@ -33,9 +40,11 @@ async function serve(
   const folder = options.folder ?? (await createFolder());
   const warnings: string[] = [];
   const ledgerUrl = `sqlite:${join(folder, "ledger.db")}`;
+  const ledger = await openTestLedger("sqlite::memory:");
   const operators = await serveOperators({
     ledgerUrl,
-    actions: { changeStop },
+    context: { ledger, seller: { stops: { change: changeStop } } },
+    read: (work) => work(ledger),
     idleMs,
     logger: { ...silentLogger, warn: (_details, message) => void warnings.push(message) },
   });
@@ -68,17 +77,32 @@ describe("the operator's socket", () => {
   it("serves its user alone, and leaves nothing behind", async () => {
     const { socket, ledgerUrl, folder, close } = await serve();
     expect(statSync(socket).mode & 0o777).toBe(0o600);
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
     await close();
     expect(readdirSync(folder)).toEqual([]);
-    expect(await askSeller(ledgerUrl, change)).toBeUndefined();
+    expect(await ask(ledgerUrl)).toBeUndefined();
   });
 
   it("takes the place of what a dead process has left", async () => {
     const folder = await createFolder();
     writeFileSync(join(folder, "ledger.db.socket"), "");
     const { ledgerUrl } = await serve({ folder });
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
+  });
+
+  it("has the wire of the release that knew stops alone", async () => {
+    const { socket, ledgerUrl, close } = await serve();
+    expect(await post(socket, "/stops", JSON.stringify(change))).toBe(200);
+    await close();
+    const seen: unknown[] = [];
+    const previous = createServer(async (request, response) => {
+      seen.push(request.method, request.url, JSON.parse(await text(request)));
+      response.end(JSON.stringify(report));
+    });
+    await new Promise<void>((resolve) => previous.listen(socket, resolve));
+    onTestFinished(() => new Promise<void>((resolve) => previous.close(() => resolve())));
+    expect(await ask(ledgerUrl)).toEqual(report);
+    expect(seen).toEqual(["POST", "/stops", change]);
   });
 
   it("refuses what it does not know, and what is too large", async () => {
@@ -93,7 +117,7 @@ describe("the operator's socket", () => {
   it("reports a failure in words, without its cause", async () => {
     const changeStop = () => Promise.reject(new Error("disk /var/secret is full"));
     const { ledgerUrl } = await serve({ changeStop });
-    await expect(askSeller(ledgerUrl, change)).rejects.toThrow(
+    await expect(ask(ledgerUrl)).rejects.toThrow(
       "The seller could not do it now: its log says why.",
     );
   });
@@ -106,7 +130,7 @@ describe("the operator's socket", () => {
     ];
     const { socket, ledgerUrl, close } = await serve();
     const waiting = halves.map((half) => writeHalf(socket, half));
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
     await close();
     const impatient = await serve({ idleMs: 20 });
     const ended = halves.map((half) => writeHalf(impatient.socket, half));
@@ -121,7 +145,7 @@ describe("the operator's socket", () => {
       socket,
       `POST /stops HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999999\r\n\r\n${endless}`,
     ).closed;
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
   });
 
   it("closes although a peer never reads its answer", async () => {
@@ -155,7 +179,7 @@ describe("the operator's socket", () => {
     const { ledgerUrl, socket, warnings } = await serve({ folder });
     expect(Buffer.byteLength(socket)).toBe(maxPathBytes);
     expect(warnings).toEqual([]);
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
   });
 
   it("is reached by a long path from a folder near it", async () => {
@@ -168,7 +192,7 @@ describe("the operator's socket", () => {
     process.chdir(folder);
     const { ledgerUrl, close, warnings } = await serve({ folder });
     expect(warnings).toEqual([]);
-    expect(await askSeller(ledgerUrl, change)).toEqual(report);
+    expect(await ask(ledgerUrl)).toEqual(report);
     // The process may move to another folder meanwhile.
     process.chdir(before);
     await close();
@@ -183,7 +207,7 @@ describe("the operator's socket", () => {
       "commands of the operator cannot reach this process: it has no socket",
     ]);
     expect(readdirSync(folder)).toEqual([]);
-    await expect(askSeller(ledgerUrl, change)).rejects.toThrow(/more than 103 bytes/);
+    await expect(ask(ledgerUrl)).rejects.toThrow(/more than 103 bytes/);
   });
 });
 
@@ -206,26 +230,26 @@ describe("the command that asks a seller", () => {
 
   it("finds no seller where one ends before its answer, also within it", async () => {
     const ended = await listenAs((request) => void request.socket.destroy());
-    expect(await askSeller(ended, change)).toBeUndefined();
+    expect(await ask(ended)).toBeUndefined();
     const cut = await listenAs((_request, response) => {
       response.writeHead(200, { "Content-Length": 100 });
       response.write("{", () => response.destroy());
     });
-    expect(await askSeller(cut, change)).toBeUndefined();
+    expect(await ask(cut)).toBeUndefined();
   });
 
   it("reports a seller that does not answer, or answers in a form that it does not know", async () => {
     const frozen = await listenAs(() => undefined);
-    await expect(askSeller(frozen, change, { timeoutMs: 20 })).rejects.toThrow("is it frozen?");
+    await expect(ask(frozen, { timeoutMs: 20 })).rejects.toThrow("is it frozen?");
     for (const body of ["", "{}", "<html>", JSON.stringify({ ...report, stops: {} })]) {
       const odd = await listenAs((_request, response) => void response.end(body));
-      await expect(askSeller(odd, change)).rejects.toThrow("The seller's answer is malformed");
+      await expect(ask(odd)).rejects.toThrow("The seller's answer is malformed");
     }
     const endless = await listenAs((_request, response) => {
       const more = () => void response.write("a".repeat(2 ** 16), () => setImmediate(more));
       more();
     });
-    await expect(askSeller(endless, change)).rejects.toThrow("The seller's answer is malformed");
+    await expect(ask(endless)).rejects.toThrow("The seller's answer is malformed");
   });
 
   it("passes over switches that only a newer seller knows", async () => {
@@ -233,6 +257,6 @@ describe("the command that asks a seller", () => {
     const newer = await listenAs((_request, response) => {
       response.end(JSON.stringify({ ...report, stops: [{ ...known, kind: "float" }, known] }));
     });
-    expect(await askSeller(newer, change)).toEqual({ ...report, stops: [known] });
+    expect(await ask(newer)).toEqual({ ...report, stops: [known] });
   });
 });

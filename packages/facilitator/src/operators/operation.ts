@@ -1,0 +1,65 @@
+import type { Database, Writer } from "@coinslot/storage";
+import type * as z from "zod";
+import type { LedgerReads } from "../ledger/ledger-context.ts";
+import type { LedgerSchema } from "../ledger/schema.ts";
+import type { StopFollower } from "../stops/follow-stops.ts";
+
+/** The part of a ledger that operations write with. */
+export interface OperatorLedger extends LedgerReads {
+  readonly write: Writer<LedgerSchema>["write"];
+  readonly notify: Database<LedgerSchema>["notify"];
+}
+
+/** Parts of the running process that an operation uses besides the ledger. */
+export interface SellerParts {
+  readonly stops: Pick<StopFollower, "change">;
+}
+
+/** Surroundings of an operation that writes. */
+export interface OperatorContext {
+  readonly ledger: OperatorLedger;
+  /** `undefined` in a command that works on the ledger without a running seller. */
+  readonly seller: SellerParts | undefined;
+}
+
+interface OperationShape<Argument extends z.ZodType, Result extends z.ZodType> {
+  /** Its path after `POST /`, such as `refunds.create`. Part of the wire: it never changes. */
+  readonly name: string;
+  /** Schema of the argument. Its input is JSON. */
+  readonly argument: Argument;
+  /** Schema of the result. Its input is JSON, also of a later release: it lets members pass. */
+  readonly result: Result;
+  /** Bound of the argument as JSON. Default 16 KiB. */
+  readonly maxArgumentBytes?: number;
+}
+
+/** A command of the operator that reads. It runs beside any holder of the ledger. */
+export interface ReadOperation<Argument extends z.ZodType, Result extends z.ZodType>
+  extends OperationShape<Argument, Result> {
+  readonly access: "read";
+  run(reads: LedgerReads, argument: z.output<Argument>): Promise<z.input<Result>>;
+}
+
+/**
+ * A command of the operator that writes. A repetition with the same argument changes nothing more:
+ * a caller repeats it where a process has ended before its answer. `run` refuses by an
+ * `OperationRefusedError`, whose message the operator reads. Any other error is for the log.
+ */
+export interface WriteOperation<Argument extends z.ZodType, Result extends z.ZodType>
+  extends OperationShape<Argument, Result> {
+  readonly access: "write";
+  run(context: OperatorContext, argument: z.output<Argument>): Promise<z.input<Result>>;
+}
+
+/** A command of the operator, with its wire: `POST /<name>`, JSON in and out. */
+export type Operation<
+  Argument extends z.ZodType = z.ZodType,
+  Result extends z.ZodType = z.ZodType,
+> = ReadOperation<Argument, Result> | WriteOperation<Argument, Result>;
+
+/** Infers the schemas' types for `run`. An operation is served once `registry.ts` lists it. */
+export function defineOperation<Argument extends z.ZodType, Result extends z.ZodType>(
+  operation: Operation<Argument, Result>,
+): Operation<Argument, Result> {
+  return operation;
+}

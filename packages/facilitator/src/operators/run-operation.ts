@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  createWriter,
+  DatabaseError,
+  isDatabaseError,
+  lockDatabaseFile,
+  openDatabase,
+  requireMigrated,
+} from "@coinslot/storage";
+import type * as z from "zod";
+import { ledgerMigrations } from "../ledger/migrations/ledger-migrations.ts";
+import { openLedger } from "../ledger/open-ledger.ts";
+import type { LedgerSchema } from "../ledger/schema.ts";
+import { askSeller, askSellerOverHttp, type OperatorEndpoint } from "./ask-seller.ts";
+import type { Operation, ReadOperation, WriteOperation } from "./operation.ts";
+
+/** Location of a ledger for its operator: the ledger itself, or a seller that serves it. */
+export type OperatorPlace = string | OperatorEndpoint;
+
+/** The lock may be held for a moment: by a command, or by a seller that starts. */
+const patienceMs = 3_000;
+const retryMs = 50;
+
+/**
+ * Runs an operation from outside of the sellers. On PostgreSQL they see its effect in the tables.
+ * The process that holds a SQLite file is asked by its socket. Without one, the file is taken for
+ * the operation. A read takes no lock. An endpoint is asked over HTTP in any case.
+ *
+ * @throws OperationRefusedError in words for the operator, DatabaseError where the ledger cannot be
+ * used, Error where its holder could not do it
+ */
+export async function runOperation<Argument extends z.ZodType, Result extends z.ZodType>(
+  place: OperatorPlace,
+  operation: Operation<Argument, Result>,
+  argument: z.input<Argument>,
+): Promise<z.output<Result>> {
+  if (typeof place !== "string") return askSellerOverHttp(place, operation, argument);
+  if (operation.access === "read") return readByItself(place, operation, argument);
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await writeByItself(place, operation, argument);
+    } catch (error) {
+      if (!isDatabaseError(error, "file-locked")) throw error;
+      const result = await askSeller(place, operation, argument);
+      if (result !== undefined) return result;
+      if (performance.now() > deadline) throw unreachable(error);
+    }
+    await sleep(retryMs);
+  }
+}
+
+async function readByItself<Argument extends z.ZodType, Result extends z.ZodType>(
+  url: string,
+  operation: ReadOperation<Argument, Result>,
+  argument: z.input<Argument>,
+): Promise<z.output<Result>> {
+  const { database, close } = await openLedger({ url, processId: "operator", readOnly: true });
+  try {
+    const { kysely: db, dialect } = database;
+    const result = await operation.run({ db, dialect }, operation.argument.parse(argument));
+    return operation.result.parse(result);
+  } finally {
+    await close();
+  }
+}
+
+async function writeByItself<Argument extends z.ZodType, Result extends z.ZodType>(
+  url: string,
+  operation: WriteOperation<Argument, Result>,
+  argument: z.input<Argument>,
+): Promise<z.output<Result>> {
+  const lock = await lockDatabaseFile(url);
+  try {
+    const database = await openDatabase<LedgerSchema>({
+      url,
+      poolSize: 1,
+      incrementalVacuum: true,
+      applicationName: "coinslot-operator",
+    });
+    try {
+      // Migrations are for sellers: processes of the previous release may run.
+      await requireMigrated(database, ledgerMigrations);
+      const { write } = createWriter(database);
+      const { kysely: db, dialect, notify } = database;
+      const ledger = { db, dialect, notify, write };
+      const read = operation.argument.parse(argument);
+      return operation.result.parse(await operation.run({ ledger, seller: undefined }, read));
+    } finally {
+      await database.close();
+    }
+  } finally {
+    lock?.release();
+  }
+}
+
+function unreachable(cause: DatabaseError): DatabaseError {
+  return new DatabaseError(
+    "file-locked",
+    `${cause.message} It does not serve its operator: it is of an older release, or its log says why.`,
+    { cause },
+  );
+}
