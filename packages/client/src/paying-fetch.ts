@@ -12,6 +12,11 @@ import {
   readOptions,
 } from "./paying-fetch-options.ts";
 import { PaymentError } from "./payment-error.ts";
+import {
+  type FoundRefunds,
+  findRefundsOn,
+  type RefundablePayment,
+} from "./refunds/find-refunds.ts";
 import { deliverPayment } from "./send/deliver-payment.ts";
 import { dropBody } from "./send/drop-body.ts";
 import { OutcomeUnclearError } from "./send/outcome-unclear-error.ts";
@@ -54,6 +59,15 @@ export interface PayingFetch {
     input: string | URL | Request,
     init?: RequestInit,
   ): Promise<Response>;
+
+  /**
+   * Finds the refunds of a payment on the chain, by this payer's own nodes and without the seller.
+   * `paymentOf(response)?.payment.terms` are terms of a payment; `transaction` of its receipt
+   * shortens the search.
+   *
+   * @throws PaymentError `chain_unreadable` when no node of its network returned the logs
+   */
+  findRefunds(payment: RefundablePayment): Promise<FoundRefunds>;
 }
 
 /**
@@ -88,6 +102,11 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
         await bookResumed(context, payment);
         request.signal?.throwIfAborted();
         return deliverPayment(context, { request, payment, wasSent: true });
+      },
+      async findRefunds(payment: RefundablePayment) {
+        const [found] = await findRefundsOn(context.chains.nodesOf(payment.network), [payment]);
+        if (found === undefined) throw new TypeError("One payment has one result");
+        return found;
       },
     },
   );

@@ -27,6 +27,8 @@ export type PaymentErrorCode =
   | "insufficient_funds"
   /** No configured RPC endpoint returned the balance. */
   | "balance_unreadable"
+  /** No configured RPC endpoint returned the token's logs. */
+  | "chain_unreadable"
   /** After a top-up, the seller asks for other terms than before. */
   | "offer_changed"
   /** The account did not sign, or not before the payment expired. */

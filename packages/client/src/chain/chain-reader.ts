@@ -55,6 +55,8 @@ export interface ChainReader {
    * `undefined` when none returned it.
    */
   isUsed(id: AuthorizationId): Promise<boolean | undefined>;
+  /** The endpoints of a network, the preferred one first. */
+  nodesOf(network: Network): readonly ChainNode[];
   /** The time by each endpoint that returned one, in unix milliseconds. */
   readTimes(): Promise<number[]>;
 }
@@ -141,6 +143,8 @@ export function createChainReader(options: {
       const found = await Promise.all(readings);
       return found.every((use) => use === undefined) ? undefined : false;
     },
+
+    nodesOf: (network) => nodes.get(network) ?? [],
 
     async readTimes() {
       const times = await Promise.all([...nodes.values()].flat().map(readTime));
