@@ -26,6 +26,18 @@ export const commandSettings = [
     isOptional: true,
     isSecret: true,
   },
+  {
+    name: "FLOAT_SEED_PHRASE",
+    explanation: "The float account, which signs refunds",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FLOAT_PRIVATE_KEY",
+    explanation: "The same by its private key",
+    isOptional: true,
+    isSecret: true,
+  },
   { name: "PAY_TO", explanation: "The seller's address", isOptional: true },
   {
     name: "COINSLOT_OPERATOR_URL",

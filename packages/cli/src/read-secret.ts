@@ -8,7 +8,7 @@ import { UsageError } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Prefix of an account's variables. */
-export type AccountName = "WALLET" | "FACILITATOR" | "SELLER";
+export type AccountName = "WALLET" | "FACILITATOR" | "SELLER" | "FLOAT";
 
 /**
  * Reads a secret from the environment: from the variable of this name, or from the file that

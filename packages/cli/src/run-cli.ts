@@ -45,6 +45,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "show payments of the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
   },
+  refunds: {
+    summary: "give payments back, list refunds, and sign them on a machine without a network",
+    load: async () => (await import("./refunds/refunds-command.ts")).refundsCommand,
+  },
   relayers: {
     summary: "show the ledger's relayers: in use, retired, in flight, and their gas money",
     load: async () => (await import("./relayers/relayers-command.ts")).relayersCommand,
@@ -95,6 +99,7 @@ you know; 130 when it was interrupted.`;
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
   if (name === "pay" || name === "verify") return true;
+  if (name === "refunds") return ["create", "approve", "submit"].includes(subject);
   return name === "bridge" && ["send", "track"].includes(subject);
 }
 

@@ -47,7 +47,8 @@ export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";
 export type { OperatorEndpoint } from "./operators/ask-seller.ts";
 export { OperationRefusedError } from "./operators/operation-refused-error.ts";
-export type { OperatorPlace } from "./operators/run-operation.ts";
+export { getPaymentOperation } from "./operators/payment-operation.ts";
+export { type OperatorPlace, runOperation } from "./operators/run-operation.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
@@ -58,6 +59,15 @@ export {
   type UnsignedRefunds,
   unsignedRefundsSchema,
 } from "./refunds/refund-file.ts";
+export {
+  approveRefundOperation,
+  createRefundOperation,
+  exportRefundsOperation,
+  getRefundOperation,
+  importRefundsOperation,
+  listRefundsOperation,
+  type RefundRecord,
+} from "./refunds/refund-operations.ts";
 export { signRefunds } from "./refunds/sign-refunds.ts";
 export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { HashSigner } from "./settle/relay/remote-signer.ts";

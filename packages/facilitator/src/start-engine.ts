@@ -6,7 +6,7 @@ import {
   settleTimeoutMsFor,
   toLowerHex,
 } from "@coinslot/protocol";
-import { type Database, isDatabaseError } from "@coinslot/storage";
+import type { Database } from "@coinslot/storage";
 import type { RefundSettings } from "./configuration/refund-options.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
@@ -23,6 +23,7 @@ import type { Chain } from "./open-chain.ts";
 import type { OperatorListener } from "./operators/serve-over-http.ts";
 import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
+import { joinProblems } from "./ready/join-problems.ts";
 import type { LedgerHealth } from "./ready/ledger-health.ts";
 import type { RefundsWorker } from "./refunds/start-refunds.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
@@ -292,16 +293,4 @@ function describeNetwork(
     serveAfter: ({ value }) => serveAfter(value),
     finalAfter,
   };
-}
-
-function joinProblems(results: readonly PromiseSettledResult<unknown>[]): unknown {
-  const causes = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
-  const problems = causes.flatMap((cause: unknown) => {
-    if (cause instanceof ConfigurationError) return cause.problems;
-    if (isDatabaseError(cause)) return [`The ledger cannot be used: ${cause.message}`];
-    return undefined;
-  });
-  const known = problems.filter((problem) => problem !== undefined);
-  if (known.length < problems.length) return causes[0];
-  return new ConfigurationError("The facilitator", known, { cause: causes[0] });
 }

@@ -1,6 +1,7 @@
 import type { Network } from "@coinslot/protocol";
 import { createOperatorReads, type OperatorReads } from "./ledger/operator-reads.ts";
 import { serveOperators } from "./operators/serve-operators.ts";
+import { refundMethods } from "./refunds/refund-methods.ts";
 import { type RefundsWorker, startRefunds } from "./refunds/start-refunds.ts";
 import type { SettlementContext } from "./settle/context.ts";
 import type { NetworkSettlement } from "./settle/engine.ts";
@@ -62,7 +63,7 @@ export async function startHousekeeping(
   const operators = await serveOperators({
     ledgerUrl,
     listener,
-    context: { ledger, seller: { stops: stopFollower } },
+    context: { ledger, seller: { stops: stopFollower, refunds: refundMethods(refunds) } },
     read: operatorReads.run,
     logger,
   });

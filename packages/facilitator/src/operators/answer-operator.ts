@@ -67,11 +67,7 @@ async function perform(served: ServedOperations, request: IncomingMessage): Prom
     return { status: 400, body: { message, code: "malformed" } };
   }
   try {
-    const body =
-      operation.access === "read"
-        ? await served.read((reads) => operation.run(reads, argument.data))
-        : await operation.run(served.context, argument.data);
-    return { status: 200, body };
+    return { status: 200, body: await run(served, operation, argument.data) };
   } catch (error) {
     if (error instanceof OperationRefusedError) {
       return { status: 409, body: { message: error.message, code: error.code } };
@@ -79,6 +75,22 @@ async function perform(served: ServedOperations, request: IncomingMessage): Prom
     if (error instanceof ConfigurationError)
       return { status: 400, body: { message: error.message, code: "malformed" } };
     throw error;
+  }
+}
+
+async function run(
+  { context, read }: ServedOperations,
+  operation: Operation,
+  argument: unknown,
+): Promise<unknown> {
+  switch (operation.access) {
+    case "read":
+      return read((reads) => operation.run(reads, argument));
+    case "write":
+      return operation.run(context, argument);
+    case "seller":
+      if (context.seller !== undefined) return operation.run(context.seller, argument);
+      throw new OperationRefusedError("no_seller", "This process does not sell.");
   }
 }
 

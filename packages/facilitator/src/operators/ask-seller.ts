@@ -10,6 +10,11 @@ const defaultTimeoutMs = 15_000;
 const maxAnswerBytes = 4 * 2 ** 20;
 const refusalSchema = zod.object({ message: zod.string(), code: zod.string().optional() });
 
+type Asked<Argument extends z.ZodType, Result extends z.ZodType> = Pick<
+  Operation<Argument, Result>,
+  "name" | "result" | "timeoutMs"
+>;
+
 interface Answered {
   status: number | undefined;
   body: string;
@@ -32,9 +37,9 @@ export interface OperatorEndpoint {
  */
 export async function askSeller<Argument extends z.ZodType, Result extends z.ZodType>(
   url: string,
-  operation: Pick<Operation<Argument, Result>, "name" | "result">,
+  operation: Asked<Argument, Result>,
   argument: z.input<Argument>,
-  { timeoutMs = defaultTimeoutMs }: { timeoutMs?: number } = {},
+  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs }: { timeoutMs?: number } = {},
 ): Promise<z.output<Result> | undefined> {
   const socket = operatorSocketOf(url);
   if (socket === undefined) return undefined;
@@ -58,9 +63,9 @@ export async function askSeller<Argument extends z.ZodType, Result extends z.Zod
  */
 export async function askSellerOverHttp<Argument extends z.ZodType, Result extends z.ZodType>(
   { url, key }: OperatorEndpoint,
-  operation: Pick<Operation<Argument, Result>, "name" | "result">,
+  operation: Asked<Argument, Result>,
   argument: z.input<Argument>,
-  { timeoutMs = defaultTimeoutMs }: { timeoutMs?: number } = {},
+  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs }: { timeoutMs?: number } = {},
 ): Promise<z.output<Result>> {
   const target = new URL(operation.name, url.endsWith("/") ? url : `${url}/`);
   if (target.protocol !== "https:" && !isLoopback(target)) {

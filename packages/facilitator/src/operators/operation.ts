@@ -1,23 +1,17 @@
-import type { Database, Writer } from "@coinslot/storage";
 import type * as z from "zod";
-import type { LedgerReads } from "../ledger/ledger-context.ts";
-import type { LedgerSchema } from "../ledger/schema.ts";
+import type { LedgerContext, LedgerReads } from "../ledger/ledger-context.ts";
+import type { Refunds } from "../refunds/refund.ts";
 import type { StopFollower } from "../stops/follow-stops.ts";
-
-/** The part of a ledger that operations write with. */
-export interface OperatorLedger extends LedgerReads {
-  readonly write: Writer<LedgerSchema>["write"];
-  readonly notify: Database<LedgerSchema>["notify"];
-}
 
 /** Parts of the running process that an operation uses besides the ledger. */
 export interface SellerParts {
   readonly stops: Pick<StopFollower, "change">;
+  readonly refunds: Omit<Refunds, "list" | "get">;
 }
 
 /** Surroundings of an operation that writes. */
 export interface OperatorContext {
-  readonly ledger: OperatorLedger;
+  readonly ledger: LedgerContext;
   /** `undefined` in a command that works on the ledger without a running seller. */
   readonly seller: SellerParts | undefined;
 }
@@ -31,6 +25,8 @@ interface OperationShape<Argument extends z.ZodType, Result extends z.ZodType> {
   readonly result: Result;
   /** Bound of the argument as JSON. Default 16 KiB. */
   readonly maxArgumentBytes?: number;
+  /** Time for which a caller waits for the answer. Default 15 s. */
+  readonly timeoutMs?: number;
 }
 
 /** A command of the operator that reads. It runs beside any holder of the ledger. */
@@ -51,11 +47,21 @@ export interface WriteOperation<Argument extends z.ZodType, Result extends z.Zod
   run(context: OperatorContext, argument: z.output<Argument>): Promise<z.input<Result>>;
 }
 
+/** A command of the operator that needs the chains or the keys of a running process. */
+export interface SellerOperation<Argument extends z.ZodType, Result extends z.ZodType>
+  extends OperationShape<Argument, Result> {
+  readonly access: "seller";
+  run(seller: SellerParts, argument: z.output<Argument>): Promise<z.input<Result>>;
+}
+
 /** A command of the operator, with its wire: `POST /<name>`, JSON in and out. */
 export type Operation<
   Argument extends z.ZodType = z.ZodType,
   Result extends z.ZodType = z.ZodType,
-> = ReadOperation<Argument, Result> | WriteOperation<Argument, Result>;
+> =
+  | ReadOperation<Argument, Result>
+  | WriteOperation<Argument, Result>
+  | SellerOperation<Argument, Result>;
 
 /** Infers the schemas' types for `run`. An operation is served once `registry.ts` lists it. */
 export function defineOperation<Argument extends z.ZodType, Result extends z.ZodType>(

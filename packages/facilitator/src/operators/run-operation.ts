@@ -1,18 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  createWriter,
   DatabaseError,
+  databaseFileOf,
   isDatabaseError,
   lockDatabaseFile,
   openDatabase,
   requireMigrated,
 } from "@coinslot/storage";
 import type * as z from "zod";
+import { createLedger } from "../ledger/create-ledger.ts";
 import { ledgerMigrations } from "../ledger/migrations/ledger-migrations.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
+import { createProcessId } from "../ledger/process-id.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import { askSeller, askSellerOverHttp, type OperatorEndpoint } from "./ask-seller.ts";
 import type { Operation, ReadOperation, WriteOperation } from "./operation.ts";
+import { OperationRefusedError } from "./operation-refused-error.ts";
 
 /** Location of a ledger for its operator: the ledger itself, or a seller that serves it. */
 export type OperatorPlace = string | OperatorEndpoint;
@@ -20,6 +23,8 @@ export type OperatorPlace = string | OperatorEndpoint;
 /** The lock may be held for a moment: by a command, or by a seller that starts. */
 const patienceMs = 3_000;
 const retryMs = 50;
+/** At least that of the sellers, which a command does not know: none counts as dead too soon. */
+const heartbeatLeaseMs = 600_000;
 
 /**
  * Runs an operation from outside of the sellers. On PostgreSQL they see its effect in the tables.
@@ -36,6 +41,11 @@ export async function runOperation<Argument extends z.ZodType, Result extends z.
 ): Promise<z.output<Result>> {
   if (typeof place !== "string") return askSellerOverHttp(place, operation, argument);
   if (operation.access === "read") return readByItself(place, operation, argument);
+  if (operation.access === "seller") {
+    const result = await askSeller(place, operation, argument);
+    if (result !== undefined) return result;
+    throw new OperationRefusedError("no_seller", noSeller(place));
+  }
   const deadline = performance.now() + patienceMs;
   for (;;) {
     try {
@@ -81,9 +91,14 @@ async function writeByItself<Argument extends z.ZodType, Result extends z.ZodTyp
     try {
       // Migrations are for sellers: processes of the previous release may run.
       await requireMigrated(database, ledgerMigrations);
-      const { write } = createWriter(database);
-      const { kysely: db, dialect, notify } = database;
-      const ledger = { db, dialect, notify, write };
+      const ledger = createLedger({
+        database,
+        processId: createProcessId(),
+        now: Date.now,
+        heartbeatLeaseMs,
+        keepAnswersMs: 0,
+        releaseLimit: { count: 0, windowMs: 0 },
+      });
       const read = operation.argument.parse(argument);
       return operation.result.parse(await operation.run({ ledger, seller: undefined }, read));
     } finally {
@@ -92,6 +107,12 @@ async function writeByItself<Argument extends z.ZodType, Result extends z.ZodTyp
   } finally {
     lock?.release();
   }
+}
+
+function noSeller(url: string): string {
+  return databaseFileOf(url) === undefined
+    ? "A running seller does this: name one that serves its operator over HTTP."
+    : "A running seller does this, and none serves its operator beside this ledger: start it.";
 }
 
 function unreachable(cause: DatabaseError): DatabaseError {

@@ -11,7 +11,7 @@ import type { StopChange, StopReport } from "../stops/stop.ts";
 import { stopsOperation } from "../stops/stops-operation.ts";
 import { askSeller } from "./ask-seller.ts";
 import { maxPathBytes } from "./operator-socket.ts";
-import { serveOperators } from "./serve-operators.ts";
+import { serveOnSocket } from "./serve-on-socket.ts";
 import { openTestLedger } from "./testing/open-test-ledger.ts";
 
 const change: StopChange = {
@@ -36,18 +36,20 @@ async function createFolder(): Promise<string> {
 async function serve(
   options: { folder?: string; changeStop?: () => Promise<StopReport>; idleMs?: number } = {},
 ) {
-  const { changeStop = async () => report, idleMs } = options;
+  const { changeStop = async () => report, idleMs = 15_000 } = options;
   const folder = options.folder ?? (await createFolder());
   const warnings: string[] = [];
   const ledgerUrl = `sqlite:${join(folder, "ledger.db")}`;
   const ledger = await openTestLedger("sqlite::memory:");
-  const operators = await serveOperators({
-    ledgerUrl,
-    context: { ledger, seller: { stops: { change: changeStop } } },
-    read: (work) => work(ledger),
-    idleMs,
-    logger: { ...silentLogger, warn: (_details, message) => void warnings.push(message) },
-  });
+  const operators = await serveOnSocket(
+    {
+      operations: [{ ...stopsOperation, access: "write", run: changeStop }],
+      context: { ledger, seller: undefined },
+      read: (work) => work(ledger),
+      logger: { ...silentLogger, warn: (_details, message) => void warnings.push(message) },
+    },
+    { ledgerUrl, idleMs },
+  );
   onTestFinished(() => operators.close());
   return { ...operators, folder, ledgerUrl, warnings, socket: join(folder, "ledger.db.socket") };
 }
