@@ -13,6 +13,7 @@ const bounds = {
   "@coinslot/bridge": { packages: 22, megabytes: 60 },
   "@coinslot/client": { packages: 22, megabytes: 60 },
   "@coinslot/storage": { packages: 20, megabytes: 36 },
+  "@coinslot/webhooks": { packages: 23, megabytes: 60 },
   "@coinslot/facilitator": { packages: 70, megabytes: 105 },
   "@coinslot/express": { packages: 95, megabytes: 63 },
   "@coinslot/indexer": { packages: 120, megabytes: 102 },

@@ -1,3 +1,4 @@
+export { isEventSecret, type ResolveHost } from "@coinslot/webhooks";
 export type { DiscoveredGates } from "./discovery/discovery.ts";
 export type { DiscoveryOptions, MountedGate } from "./discovery/discovery-options.ts";
 export type { ListedMethod } from "./discovery/listed-method.ts";
@@ -5,8 +6,6 @@ export type { PriceBound, RouteDiscovery } from "./discovery/route-discovery.ts"
 export type { EventOptions, EventOutcome } from "./events/event-options.ts";
 export type { EventContent, EventSubject, LifecycleEvent } from "./events/lifecycle-event.ts";
 export type { SettlementNews } from "./events/payment-events.ts";
-export type { ResolveHost } from "./events/public-lookup.ts";
-export { isEventSecret } from "./events/sign-event.ts";
 export {
   createFacilitatorClient,
   type FacilitatorClientOptions,

@@ -1,4 +1,4 @@
-import type { ResolveHost } from "./public-lookup.ts";
+import type { ResolveHost } from "@coinslot/webhooks";
 
 /**
  * Outcome of an event: `delivered` (answered with 2xx), `refused` (with another status), `failed`

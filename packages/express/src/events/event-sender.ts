@@ -1,9 +1,12 @@
+import {
+  createHostResolver,
+  createPoster,
+  createPublicLookup,
+  createSigner,
+  readCallbackUrl,
+} from "@coinslot/webhooks";
 import type { EventOptions, EventOutcome } from "./event-options.ts";
 import { createLifecycleEvent, type EventContent } from "./lifecycle-event.ts";
-import { createPoster } from "./post-event.ts";
-import { createHostResolver, createPublicLookup } from "./public-lookup.ts";
-import { readCallbackUrl } from "./read-callback-url.ts";
-import { createSigner } from "./sign-event.ts";
 
 /** Queues an event for one receiver, in order, and returns at once. Never throws. */
 export type Tell = (content: EventContent) => void;
@@ -36,7 +39,7 @@ export function createEventSender(options: EventOptions): EventSender {
   const { unsafeAllowPrivateAddresses: allowPrivate = false, now = Date.now } = options;
   const { onOutcome = () => undefined, signal } = options;
   const { resolveHost = createHostResolver({ timeoutMs }) } = options;
-  const sign = createSigner(typeof secret === "string" ? [secret] : secret);
+  const sign = createSigner(typeof secret === "string" ? [secret] : secret, "The lifecycle events");
   const lookup = allowPrivate ? undefined : createPublicLookup(resolveHost);
   const post = createPoster({ timeoutMs, lookup });
   const maxInFlightPerHost = Math.max(1, Math.floor(maxInFlight / 4));

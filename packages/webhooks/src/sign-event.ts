@@ -15,10 +15,11 @@ const secretForm = /^whsec_([A-Za-z0-9+/]{32,86}={0,2})$/;
  * over `<id>.<unix seconds>.<body>`. Each of several secrets adds a signature, so that a receiver
  * can rotate secrets.
  *
+ * @param subject Owner of the secrets, for the error
  * @throws ConfigurationError if a secret is not `whsec_` and 24 to 64 bytes in base64
  */
-export function createSigner(secrets: readonly string[]): SignEvent {
-  const keys = secrets.map(readSecret);
+export function createSigner(secrets: readonly string[], subject = "The webhooks"): SignEvent {
+  const keys = secrets.map((secret) => readSecret(secret, subject));
   return function signEvent({ id, body, nowMs }) {
     const timestamp = String(Math.floor(nowMs / 1_000));
     const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
@@ -40,8 +41,8 @@ export function isEventSecret(text: string): boolean {
   return isWhole && key.length >= 24 && key.length <= 64;
 }
 
-function readSecret(secret: string): Buffer {
+function readSecret(secret: string, subject: string): Buffer {
   if (isEventSecret(secret)) return Buffer.from(secret.slice("whsec_".length), "base64");
   const problem = "the secret must be whsec_ and 24 to 64 random bytes in base64";
-  throw new ConfigurationError("The lifecycle events", [problem]);
+  throw new ConfigurationError(subject, [problem]);
 }
