@@ -16,6 +16,22 @@ export {
 } from "./leases.ts";
 export { type MigrateOptions, type Migration, migrate, requireMigrated } from "./migrate.ts";
 export type { NotificationHandler } from "./notifications.ts";
+export { type ClaimedDelivery, claimDeliveries } from "./outbox/claim-deliveries.ts";
+export { type Conclusion, concludeDeliveries } from "./outbox/conclude-deliveries.ts";
+export { type EventSource, eventStatements, isWanted } from "./outbox/event-statements.ts";
+export { healClock } from "./outbox/heal-clock.ts";
+export {
+  type DeadDelivery,
+  type EndpointStanding,
+  listDead,
+  listEndpoints,
+  readBacklog,
+} from "./outbox/list-deliveries.ts";
+export type { OutboxContext } from "./outbox/outbox-context.ts";
+export { outboxMigration } from "./outbox/outbox-migration.ts";
+export { pruneDeliveries } from "./outbox/prune-deliveries.ts";
+export { type OutboxEndpoint, registerEndpoints } from "./outbox/register-endpoints.ts";
+export { type ReplayRange, replayDeliveries } from "./outbox/replay-deliveries.ts";
 export { createDatabaseHitCounter, hitsMigration } from "./rate-counter/database-hit-counter.ts";
 export type { HitCounter, Hits } from "./rate-counter/hit-counter.ts";
 export { createMemoryHitCounter } from "./rate-counter/memory-hit-counter.ts";

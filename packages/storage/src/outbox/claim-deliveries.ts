@@ -1,0 +1,123 @@
+import { sql, type Transaction } from "kysely";
+import { amongNumbers, forProcess, type OutboxContext, timeOf } from "./outbox-context.ts";
+
+/** A delivery that this process may post until its claim ends. */
+export interface ClaimedDelivery {
+  seq: number;
+  /** The same in every attempt, and in no other event. */
+  id: string;
+  key: string;
+  type: string;
+  /** JSON. */
+  payload: string;
+  /** Unix milliseconds, on the database's clock. */
+  createdAt: number;
+  /** Attempts that have failed. */
+  attempts: number;
+}
+
+/** Longest time for which a claim puts off a delivery that waits for an earlier one. */
+const putOffMs = 30_000;
+
+/**
+ * Claims deliveries of an endpoint that are due: the first one of each key, oldest first.
+ *
+ * The racers are other processes with the same endpoint. Each locks the rows that it looks at, and
+ * skips those of the others.
+ *
+ * @param wish `claim`: name of this process, new at each start. `claimMs`: longest time of a POST,
+ * with a margin
+ * @returns `mayBeMore`: as many were due as were asked for
+ */
+export async function claimDeliveries<Schema>(
+  outbox: OutboxContext<Schema>,
+  wish: { endpoint: string; claim: string; claimMs: number; limit: number },
+): Promise<{ deliveries: ClaimedDelivery[]; mayBeMore: boolean }> {
+  // Outside of a transaction first: an outbox at rest costs no write lock.
+  if (!(await isAnyDue(outbox, wish.endpoint))) return { deliveries: [], mayBeMore: false };
+  return outbox.write(async (transaction) => {
+    const due = await lockDue(outbox, transaction, wish);
+    const heads = due.filter(({ head_at }) => head_at === null).map(({ event_seq }) => event_seq);
+    const others = due.filter(({ head_at }) => head_at !== null).map(({ event_seq }) => event_seq);
+    await putOff(outbox, transaction, wish.endpoint, others);
+    const deliveries = await claim(outbox, transaction, { ...wish, seqs: heads });
+    return { deliveries, mayBeMore: due.length === wish.limit };
+  }, forProcess);
+}
+
+async function isAnyDue<Schema>(outbox: OutboxContext<Schema>, endpoint: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from outbox_deliveries
+    where endpoint_id = ${endpoint} and state = 'pending' and next_at <= ${timeOf(outbox)}
+    limit 1
+  `.execute(outbox.db);
+  return rows.length > 0;
+}
+
+interface DueRow {
+  event_seq: number;
+  /** When the first delivery of the key is due, where it is another one. */
+  head_at: number | null;
+}
+
+async function lockDue<Schema>(
+  outbox: OutboxContext<Schema>,
+  transaction: Transaction<Schema>,
+  { endpoint, limit }: { endpoint: string; limit: number },
+): Promise<DueRow[]> {
+  const lock = outbox.dialect.engine === "sqlite" ? sql`` : sql`for update of due skip locked`;
+  const { rows } = await sql<DueRow>`
+    select due.event_seq, (
+      select head.next_at from outbox_deliveries as head
+      where head.endpoint_id = due.endpoint_id and head.key = due.key
+        and head.state = 'pending' and head.event_seq < due.event_seq
+      order by head.event_seq limit 1
+    ) as head_at
+    from outbox_deliveries as due
+    where due.endpoint_id = ${endpoint} and due.state = 'pending'
+      and due.next_at <= ${timeOf(outbox)}
+    order by due.next_at, due.event_seq
+    limit ${limit}
+    ${lock}
+  `.execute(transaction);
+  return rows;
+}
+
+/** So that they are not looked at in every claim. The conclusion of the earlier one recalls them. */
+async function putOff<Schema>(
+  outbox: OutboxContext<Schema>,
+  transaction: Transaction<Schema>,
+  endpoint: string,
+  seqs: readonly number[],
+): Promise<void> {
+  if (seqs.length === 0) return;
+  await sql`
+    update outbox_deliveries set next_at = ${timeOf(outbox)} + ${sql.lit(putOffMs)}
+    where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
+  `.execute(transaction);
+}
+
+async function claim<Schema>(
+  outbox: OutboxContext<Schema>,
+  transaction: Transaction<Schema>,
+  wish: { endpoint: string; claim: string; claimMs: number; seqs: readonly number[] },
+): Promise<ClaimedDelivery[]> {
+  const { endpoint, seqs } = wish;
+  if (seqs.length === 0) return [];
+  const among = amongNumbers(outbox.dialect, seqs);
+  await sql`
+    update outbox_deliveries
+    set claim = ${wish.claim}, next_at = ${timeOf(outbox)} + ${sql.lit(wish.claimMs)}
+    where endpoint_id = ${endpoint} and event_seq in ${among}
+  `.execute(transaction);
+  const { rows } = await sql<ClaimedDelivery>`
+    select events.seq as seq, events.id as id, events.key as key, events.type as type,
+      events.payload as payload, events.created_at as "createdAt",
+      deliveries.attempts as attempts
+    from outbox_deliveries as deliveries join outbox_events as events
+      on events.seq = deliveries.event_seq
+    where deliveries.endpoint_id = ${endpoint} and deliveries.event_seq in ${among}
+    order by events.seq
+  `.execute(transaction);
+  return rows;
+}
