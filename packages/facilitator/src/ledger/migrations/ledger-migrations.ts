@@ -1,4 +1,4 @@
-import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
+import { leasesMigration, type MigrateOptions, outboxMigration } from "@coinslot/storage";
 import { archiveEndedPayments } from "./archive-ended-payments.ts";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
@@ -12,6 +12,7 @@ import { recordGenesis } from "./record-genesis.ts";
 import { recordRefunds } from "./record-refunds.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { sumPayments } from "./sum-payments.ts";
+import { tellOfPayments } from "./tell-of-payments.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
 
 /**
@@ -37,5 +38,7 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "relayers of each process", up: nameRelayers },
     { title: "secrets that processes share", up: createSecrets },
     { title: "refunds, and the payments that they give back", up: recordRefunds },
+    outboxMigration,
+    { title: "events of payments and refunds", up: tellOfPayments },
   ],
 };
