@@ -1,5 +1,17 @@
+export { type AttemptOutcome, attemptDelivery, type WebhookTarget } from "./attempt-delivery.ts";
+export {
+  type Courier,
+  type CourierOptions,
+  publicIdOf,
+  type QueuedWebhook,
+  readPublicId,
+  startCourier,
+  type WebhookConclusion,
+  type WebhookQueue,
+} from "./courier.ts";
 export { createPoster, type PostEvent } from "./post-event.ts";
 export { isPublicAddress } from "./public-address.ts";
 export { createHostResolver, createPublicLookup, type ResolveHost } from "./public-lookup.ts";
 export { readCallbackUrl } from "./read-callback-url.ts";
+export { maxRetryDelayMs } from "./retry-delays.ts";
 export { createSigner, isEventSecret, type SignEvent } from "./sign-event.ts";

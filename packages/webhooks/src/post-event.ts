@@ -24,6 +24,8 @@ export function createPoster(options: {
   timeoutMs: number;
   /** Default: the system's lookup. */
   lookup: LookupFunction | undefined;
+  /** Once aborted, connections are closed, also those under way. */
+  signal?: AbortSignal | undefined;
 }): PostEvent {
   const { timeoutMs, lookup } = options;
   const shared = {
@@ -33,6 +35,12 @@ export function createPoster(options: {
     ...(lookup && { lookup }),
   };
   const agents = { http: new HttpAgent(shared), https: new HttpsAgent(shared) };
+  options.signal?.addEventListener("abort", close, { once: true });
+
+  function close(): void {
+    agents.http.destroy();
+    agents.https.destroy();
+  }
 
   function exchange({ url, headers, body }: Parameters<PostEvent>[0]): Promise<number> {
     const isSecure = url.protocol === "https:";
