@@ -4,6 +4,8 @@ import { publishedOperations } from "./testing/published-facts.ts";
 import { alice } from "./testing/transfers.ts";
 
 const balance = `/api/v1/plasma/usdt/${alice}/token-balances`;
+/** Ten requests in an hour: a window that outlasts each test. */
+const hourly = "/api/v1/health";
 const withKey = (key: string) => ({ headers: { "x-api-key": key } });
 const item = { blockchain: "plasma", token: "usdt", address: alice };
 const values = { "{blockchain}": "plasma", "{token}": "usdt", "{address}": alice };
@@ -21,13 +23,27 @@ describe.each(stands)("rate limits on $engine, Express $expressVersion", (stand)
       const send = () =>
         method === "post" ? post(target, [item], withKey(key)) : call(target, withKey(key));
 
-      for (let left = max - 1; left >= 0; left -= 1) {
-        const { status, headers } = await send();
+      // On a busy machine a window may end meanwhile: never before its time, and the count begins anew.
+      let began = performance.now();
+      let left: number = max;
+      let answer: TestAnswer;
+      for (;;) {
+        const sent = performance.now();
+        answer = await send();
+        if (answer.status === 429) break;
+        const { status, headers } = answer;
         expect(status).toBe(200);
+        const hasEnded = performance.now() - began >= windowSeconds * 1_000;
+        if (hasEnded && headers.get("ratelimit")?.includes(`;r=${max - 1};`)) {
+          left = max;
+          began = sent;
+        }
+        left -= 1;
         expect(headers.get("ratelimit")).toContain(`;r=${left};`);
         expect(headers.get("ratelimit-policy")).toContain(`;q=${max};w=${windowSeconds}`);
       }
-      const refused = await send();
+      expect(left).toBe(0);
+      const refused = answer;
       expect(refused).toMatchObject({
         status: 429,
         body: { error: "Too Many Requests", status: 429 },
@@ -71,11 +87,9 @@ describe.each(stands)("rate limits on $engine, Express $expressVersion", (stand)
   it("hold for concurrent requests", async () => {
     const { call, createKey } = await startApi(stand);
     const key = await createKey();
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () => call(balance, withKey(key))),
-    );
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(4);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(16);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call(hourly, withKey(key))));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
   });
 });
 
@@ -90,9 +104,9 @@ describe("rate limits of several processes on one PostgreSQL", () => {
     const key = await one.createKey();
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        (index % 2 === 0 ? one : other).call(balance, withKey(key)),
+        (index % 2 === 0 ? one : other).call(hourly, withKey(key)),
       ),
     );
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(4);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
   });
 });
