@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 /** A devnet behind a node that can misreport one transaction, which then stands in no block. */
-async function begin(engine: Engine) {
+async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
   const here = await startSettlingDevnet(engine);
   settling = here;
   const { devnet } = here;
@@ -56,7 +56,7 @@ async function begin(engine: Engine) {
   const note = (_fields: object, text?: string) => void errors.push(text ?? "");
   const logger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: note };
   const facilitator = await here.start({
-    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, finalAfter: 1_000 },
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, finalAfter },
     times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
     logger,
   });
@@ -122,6 +122,22 @@ describe.each(engines)(
         const { payments } = await facilitator.payments.list({ state: "confirmed" });
         expect(payments).toHaveLength(2);
       }, patience);
+    });
+
+    it("moves it also where it counted as final, as on a fork that is gone", async () => {
+      const { devnet, facilitator, pay, forgeReceipt, income } = await begin(engine, {
+        finalAfter: 2,
+      });
+      forgeReceipt();
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      await devnet.mine(4);
+      await vi.waitFor(async () => {
+        const [payment] = (await facilitator.payments.list()).payments;
+        expect(payment?.finalAt).toBeDefined();
+      }, patience);
+      expect(await income()).toBe(0n);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      await vi.waitFor(async () => expect(await income()).toBe(2_000n), patience);
     });
   },
 );
