@@ -1,6 +1,9 @@
+import { realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { cwd, stderr, stdin, stdout } from "node:process";
 import { buffer } from "node:stream/consumers";
+import { stateFolder } from "./state-folder.ts";
 
 /** A command's surroundings besides its dialogue with a person. */
 export interface Io {
@@ -8,6 +11,8 @@ export interface Io {
   folder: string;
   /** The folder in place of a read-only one. */
   temporaryFolder: string;
+  /** The user's record of payments. `undefined`: none is kept. */
+  historyFile: string | undefined;
   /** The user of this process, who owns the files that it writes; `undefined` on Windows. */
   userId: number | undefined;
   /** True if the standard output is a terminal, which reads some characters as commands. */
@@ -32,6 +37,7 @@ const clearLine = "\r\u001b[2K";
 export const processIo: Io = {
   folder: cwd(),
   temporaryFolder: tmpdir(),
+  historyFile: join(stateFolder(process.env, realpathSync(cwd())), "payments.jsonl"),
   userId: process.geteuid?.(),
   isTerminal: stdout.isTTY === true,
 

@@ -5,6 +5,7 @@ import { formatPrice } from "./format-price.ts";
 import { keepForResume } from "./kept-payment.ts";
 import { OutputError } from "./output-error.ts";
 import type { PayContext } from "./pay-context.ts";
+import { notePayment } from "./payment-history.ts";
 import { printAnswer } from "./print-answer.ts";
 import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -34,6 +35,12 @@ export async function concludePayment(
   const outcome = paymentOf(response);
   if (outcome === undefined) return concludeUnpaid(context, response);
   const bought = { ...purchase, outcome };
+  await notePayment(context, {
+    state: outcome.state,
+    request: purchase.request,
+    terms: outcome.payment.terms,
+    transaction: outcome.receipt?.transaction,
+  });
   let failure: unknown;
   try {
     await printAnswer(context, { response, outcome });

@@ -7,6 +7,7 @@ import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { readKeptPayment } from "./kept-payment.ts";
 import { payFor } from "./pay-for.ts";
+import { printHistory } from "./print-history.ts";
 import { readRequest } from "./read-request.ts";
 import { resumePayment } from "./resume-payment.ts";
 
@@ -19,6 +20,7 @@ interface PayOptions {
   yes?: true;
   json?: true;
   resume?: string;
+  history?: true;
   allowInsecureHttp?: true;
 }
 
@@ -38,6 +40,7 @@ export function payCommand(terminal: Terminal, io: Io): Command {
     .option("--yes", "pay without a prompt")
     .option("--json", "print JSON: the answer and the payment, in the smallest unit")
     .option("--resume <file>", "resume a payment with an unclear outcome")
+    .option("--history", "list what was paid, each with its refund as the chain shows it")
     .option("--allow-insecure-http", "also pay over plain HTTP to other machines")
     .addHelpText(
       "after",
@@ -66,7 +69,8 @@ Examples:
   coinslot pay https://api.example.com/search -d '{"q":"rain"}' --max-price 0.01 --yes
   coinslot pay https://api.example.com/upload -X PUT -d @picture.png -H 'Content-Type: image/png'
   coinslot pay https://api.example.com/weather --protocols mpp
-  coinslot pay --resume coinslot-payment-1a2b3c4d.json`,
+  coinslot pay --resume coinslot-payment-1a2b3c4d.json
+  coinslot pay --history`,
     )
     .action(async (url: string | undefined, options: PayOptions): Promise<void> => {
       const { resume, maxPrice, protocols } = options;
@@ -78,6 +82,12 @@ Examples:
         isSilent,
         allowInsecureHttp: options.allowInsecureHttp === true,
       };
+      if (options.history === true) {
+        if (url !== undefined || resume !== undefined) {
+          throw new UsageError("--history lists payments: leave out <url> and --resume.");
+        }
+        return printHistory(context);
+      }
       if (resume !== undefined) {
         if (url !== undefined) throw new UsageError("--resume has its own URL: leave out <url>.");
         const kept = readKeptPayment(resume, io.folder);

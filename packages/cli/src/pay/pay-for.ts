@@ -13,6 +13,7 @@ import { confirmOffer } from "./confirm-offer.ts";
 import { explainFailure } from "./explain-failure.ts";
 import { forgetPayment, keepPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
+import { notePayment } from "./payment-history.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import { refuseSecondPayment } from "./refuse-second-payment.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
@@ -64,6 +65,7 @@ export async function payFor(
     // From here on the money may move, and this process may be killed at any moment.
     async beforeSend(payment) {
       kept = await keepPayment(context, { request, payment });
+      await notePayment(context, { state: "sent", request, terms: payment.terms });
       signed = payment;
     },
   });

@@ -25,6 +25,8 @@ export interface RunOptions {
   folder?: string;
   /** The folder in place of a read-only one. Default: a missing one. */
   temporaryFolder?: string;
+  /** The record of payments. Default: none is kept. */
+  historyFile?: string;
   /** The user that owns the files which it trusts. */
   userId?: number;
   /** Its clock, in unix milliseconds. */
@@ -84,6 +86,7 @@ async function runIn(folder: string, args: readonly string[], options: RunOption
     {
       folder,
       temporaryFolder: options.temporaryFolder ?? join(folder, "temporary"),
+      historyFile: options.historyFile,
       userId: options.userId ?? process.geteuid?.(),
       isTerminal: options.isTerminal === true,
       write: async (chunk) => {

@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { stateFolder } from "./allowed-folders.ts";
+import { stateFolder } from "./state-folder.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
 
