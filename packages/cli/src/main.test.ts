@@ -48,6 +48,7 @@ describe("the coinslot process", () => {
       COINSLOT_NETWORK: "eip155:9745",
       COINSLOT_RPC_URL: rpcUrl,
       WALLET_PRIVATE_KEY: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      FLOAT_PRIVATE_KEY: expect.stringMatching(/^0x[0-9a-f]{64}$/),
     });
     chain.child.kill("SIGINT");
     expect(await chain.ended).toBe(exitCode.done);

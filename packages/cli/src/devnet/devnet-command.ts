@@ -1,6 +1,11 @@
 import { Command, InvalidArgumentError } from "commander";
 import { formatJson, type Terminal, untilInterrupted } from "../terminal.ts";
-import { describeEnvironment, devnetEnvironment, writeFiles } from "./devnet-environment.ts";
+import {
+  describeEnvironment,
+  devnetEnvironment,
+  floatOf,
+  writeFiles,
+} from "./devnet-environment.ts";
 import { loadDevnet } from "./load-devnet.ts";
 
 interface DevnetOptions {
@@ -13,6 +18,7 @@ interface DevnetOptions {
 }
 
 const tokensForBuyer = 1_000_000_000n;
+const tokensForFloat = 100_000_000n;
 
 /**
  * `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until
@@ -47,6 +53,8 @@ Examples:
         });
         try {
           await devnet.mint({ to: devnet.accounts.buyer.address, amount: tokensForBuyer });
+          const float = floatOf(devnet);
+          if (float) await devnet.mint({ to: float.address, amount: tokensForFloat });
           const environment = devnetEnvironment(devnet);
           if (files !== undefined) await writeFiles(files, environment);
           if (json) {

@@ -5,15 +5,22 @@ import type { Devnet } from "@coinslot/devnet";
 /** Environment of a seller and a buyer on a devnet. */
 export function devnetEnvironment(devnet: Devnet): Record<string, string> {
   const { network, rpcUrl, accounts } = devnet;
+  const float = floatOf(devnet);
   return {
     COINSLOT_NETWORK: network,
     COINSLOT_RPC_URL: rpcUrl,
     // The chain's records end with it.
     COINSLOT_LEDGER: "sqlite::memory:",
     FACILITATOR_PRIVATE_KEY: accounts.relayer.privateKey,
+    ...(float && { FLOAT_PRIVATE_KEY: float.privateKey }),
     PAY_TO: accounts.seller.address,
     WALLET_PRIVATE_KEY: accounts.buyer.privateKey,
   };
+}
+
+/** The account that pays refunds: one without another part. */
+export function floatOf({ accounts: { others } }: Devnet): Devnet["accounts"]["buyer"] | undefined {
+  return others[0];
 }
 
 /** The environment as the lines of an .env file. */
