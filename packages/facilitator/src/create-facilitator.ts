@@ -22,9 +22,9 @@ import {
   type FacilitatorContext,
   withEngine,
 } from "./facilitator-context.ts";
+import { isOfFloat, refundsOf } from "./facilitator-refunds.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
 import { keepEngine } from "./keep-engine.ts";
-import type { LedgerReads } from "./ledger/ledger-context.ts";
 import { keepSecret } from "./ledger/maintenance/keep-secret.ts";
 import { isReservationHeld } from "./ledger/maintenance/reservation-held.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
@@ -41,12 +41,10 @@ import {
   paymentStats,
   type StatsOptions,
 } from "./ledger/queries/payment-stats.ts";
-import { getRefund, listRefunds } from "./ledger/refunds/list-refunds.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createLedgerHealth } from "./ready/ledger-health.ts";
 import type { Refunds } from "./refunds/refund.ts";
-import { refundMethods } from "./refunds/refund-methods.ts";
 import {
   countsAgainstPayer,
   isAbandoned,
@@ -213,7 +211,7 @@ export function createFacilitator(
       clear: (target) => changeStops(facilitator, { operation: "clear", target }),
       list: () => facilitator.stops.list(),
     },
-    refunds: createRefundMethods(facilitator),
+    refunds: refundsOf(facilitator),
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);
@@ -273,25 +271,12 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         logger: health.logger,
         now,
         clock,
-        emit: (event) => emitTo(listeners, configuration, event),
+        emit(event) {
+          if (!isOfFloat(configuration, event)) emitTo(listeners, configuration, event);
+        },
       }),
   });
   return { configuration, settings, chains, verifier, metrics, listeners, engine, health, stops };
-}
-
-function createRefundMethods(facilitator: FacilitatorContext): Refunds {
-  const write = <Result>(work: (methods: ReturnType<typeof refundMethods>) => Promise<Result>) =>
-    withEngine(facilitator, ({ refunds }) => work(refundMethods(refunds)));
-  const read = <Result>(work: (reads: LedgerReads) => Promise<Result>) =>
-    withEngine(facilitator, ({ operatorReads }) => operatorReads.run(work));
-  return {
-    create: (request) => write((methods) => methods.create(request)),
-    list: (filter) => read((reads) => listRefunds(reads, filter)),
-    get: (id) => read((reads) => getRefund(reads, id)),
-    approve: (id) => write((methods) => methods.approve(id)),
-    exportUnsigned: (request) => write((methods) => methods.exportUnsigned(request)),
-    importSigned: (signed) => write((methods) => methods.importSigned(signed)),
-  };
 }
 
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {

@@ -123,6 +123,11 @@ async function findWait(
   const { row, settlement, reading, value } = options;
   const { settings } = refunds;
   const { float, sign } = settings;
+  const needsReview =
+    reading.payerHasCode && settings.payersWithCode === "review" && row.approved_at === null;
+  if (needsReview) {
+    return later(refunds, looks.rare, { state: "review", cause: "payer_has_code" });
+  }
   const isHeldElsewhere =
     row.float !== null && row.float !== float && !(await isFormOver(refunds, settlement, row));
   if (isHeldElsewhere || float === undefined || sign === undefined) {
@@ -133,11 +138,6 @@ async function findWait(
     return hasAuthorizations
       ? later(refunds, looks.waiting, { state: "waiting", cause: "chain" })
       : later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" });
-  }
-  const needsReview =
-    reading.payerHasCode && settings.payersWithCode === "review" && row.approved_at === null;
-  if (needsReview) {
-    return later(refunds, looks.rare, { state: "review", cause: "payer_has_code" });
   }
   if (reading.balance === undefined) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });

@@ -1,6 +1,8 @@
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { backUpDatabase, testUsdt0, withDatabase } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
+import { encodeFunctionData } from "viem";
 import { describe, expect, it, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import type { FaultPointName } from "../settle/context.ts";
@@ -136,7 +138,8 @@ describe.each(engines)("money of a float on %s", (engine) => {
       const here = await begin(engine);
       const { start, balanceOf, devnet, pay } = here;
       const network = { finalAfter: 4 };
-      const facilitator = await start({ ...withFloat, network });
+      let aheadMs = 0;
+      const facilitator = await start({ ...withFloat, network, now: () => Date.now() + aheadMs });
       await devnet.mine(5);
       const now = Math.floor(Date.now() / 1000);
       const paid = await pay({ authorization: { validBefore: BigInt(now + 100) } });
@@ -144,7 +147,7 @@ describe.each(engines)("money of a float on %s", (engine) => {
       const payment = await idInLedger(facilitator, paid);
       const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
       // The buyer has spent its balance on the new branch, so the payment fails there.
-      const { buyer, deployer } = devnet.accounts;
+      const { buyer } = devnet.accounts;
       const fees = await devnet.client.estimateFeesPerGas();
       const rawTransaction = await drainBuyer(here, fees);
       await devnet.reorg({ depth: 1, transactions: [{ rawTransaction, blockIndex: 0 }] });
@@ -155,7 +158,7 @@ describe.each(engines)("money of a float on %s", (engine) => {
       }, patience);
       expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "scheduled" });
       await devnet.client.increaseTime({ seconds: 3_600 });
-      void deployer;
+      aheadMs = 3_600_000;
       await becomes(facilitator, here, refund, { state: "void", cause: "payment_not_executed" });
       expect(await balanceOf(floatAccount.address)).toBe(10_000n);
     },
@@ -194,8 +197,10 @@ describe.each(engines)("money of a float on %s", (engine) => {
       const here = await begin(engine);
       const { start, balanceOf, devnet } = here;
       let isFirst = true;
+      let aheadMs = 0;
       const facilitator = await start({
         ...withFloat,
+        now: () => Date.now() + aheadMs,
         refunds: { privateKey: floatKey, validForSeconds: 120 },
         async faultPoint(name) {
           if (name !== "refund_signed" || !isFirst) return;
@@ -215,6 +220,7 @@ describe.each(engines)("money of a float on %s", (engine) => {
         return row;
       }, patience);
       await devnet.client.increaseTime({ seconds: 600 });
+      aheadMs = 600_000;
       await vi.waitFor(async () => {
         await devnet.mine(1);
         expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "waiting" });
@@ -243,6 +249,11 @@ describe.each(engines)("money of a float on %s", (engine) => {
       await becomes(second, here, lost, { state: "final" });
       await second.close();
       await backup.restore();
+      if (engine === "sqlite") {
+        for (const suffix of ["-wal", "-shm"]) {
+          await rm(ledger.url.slice("sqlite:".length) + suffix, { force: true });
+        }
+      }
 
       const third = await start(withFloat);
       expect((await third.refunds.list()).refunds).toEqual([]);
@@ -272,7 +283,6 @@ async function drainBuyer(
   fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint },
 ): Promise<`0x${string}`> {
   const { buyer } = devnet.accounts;
-  const { encodeFunctionData } = await import("viem");
   return buyer.signTransaction({
     ...fees,
     chainId: devnet.chainId,

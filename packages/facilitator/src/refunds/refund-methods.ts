@@ -5,7 +5,7 @@ import { getRefund } from "../ledger/refunds/list-refunds.ts";
 import { moveRefund } from "../ledger/refunds/move-refund.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
-import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
+import { latestEnd, type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
 import { readRefund } from "./read-chain.ts";
 import type { ExportRefunds, ImportedRefunds, Refunds } from "./refund.ts";
 import { type SignedRefunds, signedRefundsSchema, type UnsignedRefunds } from "./refund-file.ts";
@@ -43,6 +43,8 @@ export function refundMethods(worker: RefundsWorker): Omit<Refunds, "list" | "ge
 
 const maxExported = 1_000;
 const daySeconds = 86_400;
+/** A signature that is valid for less may not be executed in time. */
+const minValidSeconds = 60;
 
 async function exportUnsigned(
   { refunds }: RefundsWorker,
@@ -82,7 +84,7 @@ async function exportUnsigned(
     const isHeld = await moveRefund(ledger, row, {
       state: "unsigned",
       float: signer,
-      valid_before: ledger.dialect.amount.encode(validBefore),
+      valid_before: latestEnd(row, validBefore, ledger.dialect),
     });
     if (isHeld) exported.push(form);
   }
@@ -129,6 +131,9 @@ async function importOne(
     digest && (await recoverAddress({ hash: digest, signature }).catch(() => undefined));
   if (signer === undefined || !isAddressEqual(signer, float)) {
     throw new RefundError("wrong_signature", "The signature is not the float's for this refund");
+  }
+  if (validBefore < BigInt(Math.floor(refunds.context.now() / 1000) + minValidSeconds)) {
+    throw new RefundError("wrong_signature", "The signature is over, or about to be: export again");
   }
   const value = ledger.dialect.amount.decode(row.amount);
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });

@@ -29,7 +29,7 @@ export const looks = {
 export function later(
   { context }: Pick<RefundsContext, "context">,
   pauseMs: number,
-  change: Omit<RefundChange, "next_at">,
+  change: RefundChange,
 ): RefundChange {
-  return { ...change, next_at: context.ledger.now() + pauseMs } as RefundChange;
+  return { ...change, next_at: context.ledger.now() + pauseMs };
 }

@@ -114,9 +114,9 @@ describe.each(engines)('refund: "undelivered" on %s', (engine) => {
       const next = await sell(dearer, here);
       await dearer.release(next, "handler_failed");
       await vi.waitFor(async () => {
+        await here.devnet.mine(1);
         const { payments } = await dearer.payments.list();
         expect(payments.every(({ finalAt }) => finalAt !== undefined)).toBe(true);
-        await here.devnet.mine(1);
       }, patience);
       expect(await undecided(dearer, here)).toHaveLength(1);
     },

@@ -9,7 +9,13 @@ import { insertOrders, orderRow } from "../payments/transfer-order.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { createSortableId } from "../sortable-id.ts";
 import { writeRefund } from "./move-refund.ts";
-import { findRefundedPayment, findRefundsOf, type RefundRow, sumOfRefunds } from "./refund-row.ts";
+import {
+  findRefundedPayment,
+  findRefundsOf,
+  latestEnd,
+  type RefundRow,
+  sumOfRefunds,
+} from "./refund-row.ts";
 
 /** A signed refund, with the chain's word about its float. */
 export interface SignedRefund {
@@ -101,7 +107,7 @@ async function queue(
     state: "sent",
     cause: null,
     float,
-    valid_before: dialect.amount.encode(validBefore),
+    valid_before: latestEnd(row, validBefore, dialect),
     operation_id: operation,
     signed_at: row.signed_at ?? now,
     transaction_hash: null,

@@ -1,5 +1,5 @@
 import type { AuthorizationId, Hex } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
+import type { Dialect, StoredAmount } from "@coinslot/storage";
 import type { Selectable } from "kysely";
 import { bytesToHex } from "viem";
 import type { LedgerReads } from "../ledger-context.ts";
@@ -129,6 +129,16 @@ export function sumOfRefunds(rows: readonly RefundRow[], { amount }: Dialect): b
     (sum, row) => (row.state === "void" ? sum : sum + amount.decode(row.amount)),
     0n,
   );
+}
+
+/** End of the last form that may be valid: an earlier one may be good for longer than the newest. */
+export function latestEnd(
+  { valid_before }: Pick<RefundRow, "valid_before">,
+  validBefore: bigint,
+  { amount }: Dialect,
+): StoredAmount {
+  const before = valid_before === null ? 0n : amount.decode(valid_before);
+  return amount.encode(before > validBefore ? before : validBefore);
 }
 
 function hex(bytes: Uint8Array): Hex {
