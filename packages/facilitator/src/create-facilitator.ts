@@ -264,6 +264,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         retention: configuration.retention,
         refunds: configuration.refunds,
         operators: configuration.operators,
+        webhooks: configuration.webhooks,
         verifier,
         stops,
         metrics,

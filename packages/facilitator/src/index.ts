@@ -16,6 +16,11 @@ export type {
   SettlementOptions,
 } from "./configuration/settlement-options.ts";
 export {
+  type WebhookEventType,
+  type WebhookOptions,
+  webhookEventTypes,
+} from "./configuration/webhook-options.ts";
+export {
   type CoinslotFacilitator,
   createFacilitator,
   type RestingRelayer,
@@ -74,3 +79,5 @@ export type { HashSigner } from "./settle/relay/remote-signer.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 export { changeStops } from "./stops/change-stops.ts";
 export type { Stop, StopChange, StopReport, StopTarget } from "./stops/stop.ts";
+export { operateWebhooks, type WebhookRange } from "./webhooks/operate-webhooks.ts";
+export type { DeadWebhook, TakenEvent, WebhookStanding } from "./webhooks/webhook-operations.ts";

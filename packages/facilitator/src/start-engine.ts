@@ -9,6 +9,7 @@ import {
 import type { Database } from "@coinslot/storage";
 import type { RefundSettings } from "./configuration/refund-options.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
+import type { WebhookEndpoint } from "./configuration/webhook-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { RetentionTimes } from "./ledger/ledger-limits.ts";
 import type { ProcessRelayer } from "./ledger/maintenance/process-relayers.ts";
@@ -61,6 +62,7 @@ export interface EngineOptions {
   refunds: RefundSettings;
   /** `undefined`: the operator's commands are not served over HTTP. */
   operators: OperatorListener | undefined;
+  webhooks: readonly WebhookEndpoint[] | undefined;
   verifier: Verifier;
   /** Filled at the start, and kept as the ledger has the switches. */
   stops: StopBoard;

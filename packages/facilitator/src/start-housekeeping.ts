@@ -11,6 +11,7 @@ import { startMaintenance } from "./start-maintenance.ts";
 import { startRetention } from "./start-retention.ts";
 import { startSums } from "./start-sums.ts";
 import { followStops, type StopFollower } from "./stops/follow-stops.ts";
+import { startWebhooks } from "./webhooks/start-webhooks.ts";
 
 /** Starts what a process does beside its payments: upkeep of the ledger, and its operator. */
 export async function startHousekeeping(
@@ -21,6 +22,7 @@ export async function startHousekeeping(
     | "retention"
     | "refunds"
     | "operators"
+    | "webhooks"
     | "stops"
     | "health"
     | "onReplaced"
@@ -60,6 +62,8 @@ export async function startHousekeeping(
   begun(() => refunds.stop());
   const indexBuilds = startIndexBuilds(context);
   begun(() => indexBuilds.stop());
+  const webhooks = await startWebhooks(context, options.webhooks);
+  begun(() => webhooks.stop());
   const operators = await serveOperators({
     ledgerUrl,
     listener,

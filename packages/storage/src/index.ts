@@ -16,6 +16,7 @@ export {
 } from "./leases.ts";
 export { type MigrateOptions, type Migration, migrate, requireMigrated } from "./migrate.ts";
 export type { NotificationHandler } from "./notifications.ts";
+export { appendEvent } from "./outbox/append-event.ts";
 export { type ClaimedDelivery, claimDeliveries } from "./outbox/claim-deliveries.ts";
 export { type Conclusion, concludeDeliveries } from "./outbox/conclude-deliveries.ts";
 export { type EventSource, eventStatements, isWanted } from "./outbox/event-statements.ts";
@@ -27,10 +28,12 @@ export {
   listEndpoints,
   readBacklog,
 } from "./outbox/list-deliveries.ts";
+export { dropListener, dropLostListeners, takeEvents } from "./outbox/listeners.ts";
 export type { OutboxContext } from "./outbox/outbox-context.ts";
 export { outboxMigration } from "./outbox/outbox-migration.ts";
 export { pruneDeliveries } from "./outbox/prune-deliveries.ts";
 export { type OutboxEndpoint, registerEndpoints } from "./outbox/register-endpoints.ts";
+export { releaseClaims } from "./outbox/release-claims.ts";
 export { type ReplayRange, replayDeliveries } from "./outbox/replay-deliveries.ts";
 export { createDatabaseHitCounter, hitsMigration } from "./rate-counter/database-hit-counter.ts";
 export type { HitCounter, Hits } from "./rate-counter/hit-counter.ts";

@@ -36,6 +36,7 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) return "not sent";
   if (error.name === "AbortError" || error.name === "TimeoutError") return "no answer in time";
   if (error.name === "NotPublicError") return "its host has no public address";
-  const { code } = { code: undefined, ...error };
+  // A connection that was kept, and had been closed, has its error as the cause.
+  const { code } = { code: undefined, ...(error.cause instanceof Error ? error.cause : error) };
   return typeof code === "string" ? `not sent: ${code}` : "not sent";
 }

@@ -1,6 +1,7 @@
 import { createBatcher, createSingleFlight } from "@coinslot/concurrency";
 import { attemptDelivery, type WebhookTarget } from "./attempt-delivery.ts";
 import { retryDelayMs } from "./retry-delays.ts";
+import { webhookBodyOf, webhookIdOf } from "./webhook-body.ts";
 
 /** An event that the queue has given to this process, for a time. */
 export interface QueuedWebhook {
@@ -81,7 +82,7 @@ export function startCourier(options: CourierOptions): Courier {
 
   const conclude = createBatcher(concludeAll, { maxItems: 4 * maxInFlight });
 
-  async function concludeAll(conclusions: readonly WebhookConclusion[]): Promise<void[]> {
+  async function concludeAll(conclusions: readonly WebhookConclusion[]): Promise<undefined[]> {
     try {
       const held = new Set(await queue.conclude(conclusions));
       for (const each of conclusions) if (held.has(each.seq)) onConcluded(each);
@@ -137,9 +138,9 @@ export function startCourier(options: CourierOptions): Courier {
       await conclude({ seq, key, outcome: "released" });
       return;
     }
-    const body = bodyOf(delivery);
+    const body = webhookBodyOf(delivery);
     const result = await attemptDelivery(target, {
-      id: publicIdOf(delivery),
+      id: webhookIdOf(delivery),
       body,
       nowMs: options.now(),
     });
@@ -174,26 +175,4 @@ export function startCourier(options: CourierOptions): Courier {
       cancel?.();
     },
   };
-}
-
-/** The id of an event for its receiver: `evt_`, its number, and what makes it unique. */
-export function publicIdOf({ seq, id }: { seq: number; id: string }): string {
-  return `evt_${seq}_${id}`;
-}
-
-/** The number and the rest of a public id. */
-export function readPublicId(text: string): { seq: number; id: string } | undefined {
-  const [, seq, id] = /^evt_(\d{1,15})_([0-9a-f]{16})$/.exec(text) ?? [];
-  return seq === undefined || id === undefined ? undefined : { seq: Number(seq), id };
-}
-
-/** The same bytes in every attempt. Facts that are not known are left out. */
-function bodyOf(delivery: QueuedWebhook): string {
-  const payload: unknown = JSON.parse(delivery.payload, (_, value) => value ?? undefined);
-  return JSON.stringify({
-    id: publicIdOf(delivery),
-    type: delivery.type,
-    timestamp: new Date(delivery.createdAt).toISOString(),
-    data: payload,
-  });
 }

@@ -2,9 +2,7 @@ export { type AttemptOutcome, attemptDelivery, type WebhookTarget } from "./atte
 export {
   type Courier,
   type CourierOptions,
-  publicIdOf,
   type QueuedWebhook,
-  readPublicId,
   startCourier,
   type WebhookConclusion,
   type WebhookQueue,
@@ -15,3 +13,4 @@ export { createHostResolver, createPublicLookup, type ResolveHost } from "./publ
 export { readCallbackUrl } from "./read-callback-url.ts";
 export { maxRetryDelayMs } from "./retry-delays.ts";
 export { createSigner, isEventSecret, type SignEvent } from "./sign-event.ts";
+export { readWebhookId, webhookBodyOf, webhookIdOf } from "./webhook-body.ts";

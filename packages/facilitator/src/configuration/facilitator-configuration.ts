@@ -27,6 +27,7 @@ import { readOperators } from "./operator-options.ts";
 import { type RefundSettings, readRefundOptions } from "./refund-options.ts";
 import { readRelayer, readRetiring } from "./relayer-account.ts";
 import { readRetention } from "./retention-options.ts";
+import { readWebhooks, type WebhookEndpoint } from "./webhook-options.ts";
 
 /** A network as configured, with every default filled in. */
 export interface NetworkConfiguration {
@@ -61,6 +62,7 @@ export interface FacilitatorConfiguration {
   refunds: RefundSettings;
   /** Where the operator's commands are served over HTTP. */
   operators: OperatorListener | undefined;
+  webhooks: readonly WebhookEndpoint[] | undefined;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -97,7 +99,8 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   const { retention, problems: retentionProblems } = readRetention(options);
   const { settings: refunds, problems: refundProblems } = readRefundOptions(options.refunds);
   const { listener: operators, problems: operatorProblems } = readOperators(options.operators);
-  problems.push(...retentionProblems, ...refundProblems, ...operatorProblems);
+  const { webhooks, problems: webhookProblems } = readWebhooks(options.webhooks);
+  problems.push(...retentionProblems, ...refundProblems, ...operatorProblems, ...webhookProblems);
   for (const { network, relayers } of networks) {
     if (relayers.some(({ address }) => isSameAddress(address, refunds.float ?? "0x"))) {
       problems.push(`refunds: the float is a relayer of ${network}: give it an account of its own`);
@@ -116,6 +119,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
     retention,
     refunds,
     operators,
+    webhooks,
     logger,
     hooks,
     clock,

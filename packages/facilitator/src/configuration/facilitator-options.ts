@@ -5,6 +5,7 @@ import type { Logger } from "../logger.ts";
 import type { OperatorOptions } from "./operator-options.ts";
 import type { RefundOptions } from "./refund-options.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
+import type { WebhookOptions } from "./webhook-options.ts";
 
 /**
  * Blocks that must stand on top of the one with the transfer: 0 is "included". A function decides
@@ -115,6 +116,12 @@ export interface FacilitatorOptions {
    * beside a SQLite ledger.
    */
   operators?: OperatorOptions | undefined;
+  /**
+   * Receivers of events: of payments that settle, become final, are reverted or fail, and of
+   * refunds. At least once, in the order of each payment, for three days. They replace those of the
+   * ledger; `[]` ends all. Default: this process leaves them as they are, and delivers none.
+   */
+  webhooks?: readonly WebhookOptions[] | undefined;
   /** Hooks to begin with; more can be added by the methods of the same names. */
   hooks?: Partial<HookSet> | undefined;
   /** Timers, and their monotonic time, for waiting and retrying. Default: this process's. */

@@ -1,5 +1,6 @@
 import { refundOperations } from "../refunds/refund-operations.ts";
 import { stopsOperation } from "../stops/stops-operation.ts";
+import { webhookOperations } from "../webhooks/webhook-operations.ts";
 import type { Operation } from "./operation.ts";
 import { getPaymentOperation } from "./payment-operation.ts";
 
@@ -8,4 +9,5 @@ export const operations: readonly Operation[] = [
   stopsOperation,
   getPaymentOperation,
   ...refundOperations,
+  ...webhookOperations,
 ];

@@ -103,10 +103,41 @@ export function createMetrics() {
       labelNames: ["network", "state"] as const,
       registers,
     }),
+    ...createWebhookMetrics(registers),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
       help: "Transactions refused by nodes, by kind",
       labelNames: ["network", "error"] as const,
+      registers,
+    }),
+  };
+}
+
+/** The metrics of its webhooks. */
+function createWebhookMetrics(registers: Registry[]) {
+  return {
+    webhooks: new Counter({
+      name: "coinslot_webhooks_total",
+      help: "Attempts to deliver a webhook: delivered, failed and tried again, dead after the last",
+      labelNames: ["endpoint", "outcome"] as const,
+      registers,
+    }),
+    webhooksPending: new Gauge({
+      name: "coinslot_webhooks_pending",
+      help: "Events that wait for their delivery, counted up to 10,000",
+      labelNames: ["endpoint"] as const,
+      registers,
+    }),
+    webhooksDead: new Gauge({
+      name: "coinslot_webhooks_dead",
+      help: "Events whose every attempt has failed, counted up to 10,000",
+      labelNames: ["endpoint"] as const,
+      registers,
+    }),
+    webhooksOldest: new Gauge({
+      name: "coinslot_webhooks_oldest_pending_seconds",
+      help: "Age of the oldest event that waits for its delivery; 0 without one",
+      labelNames: ["endpoint"] as const,
       registers,
     }),
   };

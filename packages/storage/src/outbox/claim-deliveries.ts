@@ -16,8 +16,12 @@ export interface ClaimedDelivery {
   attempts: number;
 }
 
-/** Longest time for which a claim puts off a delivery that waits for an earlier one. */
-const putOffMs = 30_000;
+/**
+ * Times for which a claim puts off a delivery that waits for an earlier one: one under way, also in a
+ * claim that is not committed, or one that has failed. The conclusion of the earlier one recalls
+ * them. It may come before the put-off is committed: so the first time is short.
+ */
+const putOffMs = { underWay: 1_000, failed: 30_000 };
 
 /**
  * Claims deliveries of an endpoint that are due: the first one of each key, oldest first.
@@ -37,10 +41,12 @@ export async function claimDeliveries<Schema>(
   if (!(await isAnyDue(outbox, wish.endpoint))) return { deliveries: [], mayBeMore: false };
   return outbox.write(async (transaction) => {
     const due = await lockDue(outbox, transaction, wish);
-    const heads = due.filter(({ head_at }) => head_at === null).map(({ event_seq }) => event_seq);
-    const others = due.filter(({ head_at }) => head_at !== null).map(({ event_seq }) => event_seq);
-    await putOff(outbox, transaction, wish.endpoint, others);
-    const deliveries = await claim(outbox, transaction, { ...wish, seqs: heads });
+    const seqsOf = (ms: number | null) =>
+      due.flatMap(({ event_seq, wait_ms }) => (wait_ms === ms ? event_seq : []));
+    for (const waitMs of Object.values(putOffMs)) {
+      await putOff(outbox, transaction, { ...wish, waitMs, seqs: seqsOf(waitMs) });
+    }
+    const deliveries = await claim(outbox, transaction, { ...wish, seqs: seqsOf(null) });
     return { deliveries, mayBeMore: due.length === wish.limit };
   }, forProcess);
 }
@@ -56,8 +62,8 @@ async function isAnyDue<Schema>(outbox: OutboxContext<Schema>, endpoint: string)
 
 interface DueRow {
   event_seq: number;
-  /** When the first delivery of the key is due, where it is another one. */
-  head_at: number | null;
+  /** `null`: the first one of its key. */
+  wait_ms: number | null;
 }
 
 async function lockDue<Schema>(
@@ -68,11 +74,13 @@ async function lockDue<Schema>(
   const lock = outbox.dialect.engine === "sqlite" ? sql`` : sql`for update of due skip locked`;
   const { rows } = await sql<DueRow>`
     select due.event_seq, (
-      select head.next_at from outbox_deliveries as head
+      select case when head.claim is null and head.next_at > ${timeOf(outbox)}
+        then ${sql.lit(putOffMs.failed)} else ${sql.lit(putOffMs.underWay)} end
+      from outbox_deliveries as head
       where head.endpoint_id = due.endpoint_id and head.key = due.key
         and head.state = 'pending' and head.event_seq < due.event_seq
       order by head.event_seq limit 1
-    ) as head_at
+    ) as wait_ms
     from outbox_deliveries as due
     where due.endpoint_id = ${endpoint} and due.state = 'pending'
       and due.next_at <= ${timeOf(outbox)}
@@ -83,16 +91,15 @@ async function lockDue<Schema>(
   return rows;
 }
 
-/** So that they are not looked at in every claim. The conclusion of the earlier one recalls them. */
+/** So that they are not looked at in every claim. */
 async function putOff<Schema>(
   outbox: OutboxContext<Schema>,
   transaction: Transaction<Schema>,
-  endpoint: string,
-  seqs: readonly number[],
+  { endpoint, waitMs, seqs }: { endpoint: string; waitMs: number; seqs: readonly number[] },
 ): Promise<void> {
   if (seqs.length === 0) return;
   await sql`
-    update outbox_deliveries set next_at = ${timeOf(outbox)} + ${sql.lit(putOffMs)}
+    update outbox_deliveries set next_at = ${timeOf(outbox)} + ${sql.lit(waitMs)}
     where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
   `.execute(transaction);
 }

@@ -2,10 +2,12 @@ import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { createPostgresUrl, engines } from "../testing/engines.ts";
 import { openTestOutbox, type TestOutbox } from "../testing/outbox.ts";
+import { appendEvent } from "./append-event.ts";
 import { claimDeliveries } from "./claim-deliveries.ts";
 import { type Conclusion, concludeDeliveries } from "./conclude-deliveries.ts";
 import { healClock } from "./heal-clock.ts";
 import { listDead, listEndpoints, readBacklog } from "./list-deliveries.ts";
+import { dropListener, dropLostListeners, takeEvents } from "./listeners.ts";
 import { pruneDeliveries } from "./prune-deliveries.ts";
 import { registerEndpoints } from "./register-endpoints.ts";
 import { replayDeliveries } from "./replay-deliveries.ts";
@@ -133,6 +135,8 @@ describe.each(engines)("an outbox on $engine", ({ createUrl }) => {
           return deliveries;
         }),
       );
+      // Those that were put off are due.
+      await outbox.advance(1_000);
       // Order within a round is that of the claims of one key: at most one each.
       for (const each of claims.flat()) seen.push(`${each.key} ${stateOf(each)}`);
     }
@@ -253,6 +257,41 @@ describe.each(engines)("an outbox on $engine", ({ createUrl }) => {
     await outbox.advance(60 * day);
     await pruneDeliveries(outbox, kept);
     expect(await outbox.count("outbox_events")).toBe(0);
+  });
+
+  it("gives a listener the events since its first call, until it ends or is silent for a minute", async () => {
+    const outbox = await openTestOutbox(await createUrl());
+    const wish = { listener: "me", types: ["thing.changed"], limit: 10 };
+    await outbox.change("x", "one");
+    expect(await takeEvents(outbox, wish)).toEqual([]);
+    await outbox.change("x", "two");
+    await registerEndpoints(outbox, []);
+    await outbox.change("x", "three");
+    expect((await takeEvents(outbox, wish)).map(stateOf)).toEqual(["two"]);
+    expect((await takeEvents(outbox, wish)).map(stateOf)).toEqual(["three"]);
+    expect(await takeEvents(outbox, wish)).toEqual([]);
+    await outbox.advance(60_001);
+    await dropLostListeners(outbox);
+    await outbox.change("x", "four");
+    expect(await outbox.count("outbox_events")).toBe(2);
+    await takeEvents(outbox, wish);
+    await dropLostListeners(outbox);
+    await outbox.change("x", "five");
+    await dropListener(outbox, "me");
+    await outbox.change("x", "six");
+    expect(await outbox.count("outbox_events")).toBe(3);
+    expect(await listEndpoints(outbox)).toEqual([]);
+    await pruneDeliveries(outbox, { deliveredMs: day, deadMs: day, limit: 10 });
+    expect(await outbox.count("outbox_events")).toBe(2);
+  });
+
+  it("writes an event for the test of an enabled endpoint alone", async () => {
+    const outbox = await openTestOutbox(await createUrl());
+    await registerEndpoints(outbox, [hook("a")]);
+    const event = { endpoint: "a", key: "test", type: "test", payload: "{}" };
+    expect(await appendEvent(outbox, event)).toBe(true);
+    expect(await claim(outbox)).toMatchObject([{ key: "test", type: "test", payload: "{}" }]);
+    expect(await appendEvent(outbox, { ...event, endpoint: "b" })).toBe(false);
   });
 
   it("writes nothing more for an endpoint that is not named any more, and keeps its pending ones", async () => {

@@ -1,4 +1,5 @@
 import { sql, type Transaction } from "kysely";
+import { listenerPrefix } from "./listeners.ts";
 import { type OutboxContext, timeOf } from "./outbox-context.ts";
 
 /** A receiver of events. */
@@ -24,6 +25,10 @@ export async function registerEndpoints<Schema>(
 ): Promise<void> {
   await outbox.write(async (transaction) => {
     await outbox.dialect.lockKey(transaction, "coinslot:outbox");
+    if (outbox.dialect.engine === "postgres") {
+      // PostgreSQL 13. An older one must fail here, and not in the owner's statements.
+      await sql`select gen_random_uuid()`.execute(transaction);
+    }
     await disable(transaction, endpoints);
     for (const endpoint of endpoints) await enable(outbox, transaction, endpoint);
   });
@@ -37,7 +42,7 @@ async function disable<Schema>(
     select id from outbox_endpoints where is_enabled = 1
   `.execute(transaction);
   for (const { id } of rows) {
-    if (kept.some((endpoint) => endpoint.id === id)) continue;
+    if (id.startsWith(listenerPrefix) || kept.some((endpoint) => endpoint.id === id)) continue;
     await sql`update outbox_endpoints set is_enabled = 0 where id = ${id}`.execute(transaction);
     await sql`delete from outbox_subscriptions where endpoint_id = ${id}`.execute(transaction);
   }

@@ -1,3 +1,4 @@
+import { pruneDeliveries } from "@coinslot/storage";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { RetentionTimes } from "../ledger-limits.ts";
 import { readCommonTime } from "../queries/common-time.ts";
@@ -11,6 +12,9 @@ import type { WalkStep } from "./walk.ts";
 /** Rows and pages of one step: few enough to delay no writer. */
 const rowsAtOnce = 50;
 const pagesAtOnce = 50;
+const day = 86_400_000;
+/** Retention of the outbox: of what was delivered, and of what never was. */
+const outboxTimes = { deliveredMs: 30 * day, deadMs: 90 * day };
 
 /** A step, to be called until it is done. */
 export type RetentionStep = () => Promise<"again" | "done">;
@@ -75,6 +79,9 @@ export function retentionSteps(
     };
     if (forgetsNames) steps.push(forgetNames);
   }
+  steps.push(async () =>
+    (await pruneDeliveries(ledger, { ...outboxTimes, limit })) ? "again" : "done",
+  );
   steps.push(async () => ((await giveSpaceBack(ledger)) ? "again" : "done"));
   return steps;
 }
