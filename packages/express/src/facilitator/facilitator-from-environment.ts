@@ -20,6 +20,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * | `COINSLOT_RPC_URL` | HTTP JSON-RPC endpoints, separated by commas, the preferred one first |
  * | `FACILITATOR_SEED_PHRASE` or `FACILITATOR_PRIVATE_KEY` | the account that pays gas |
  * | `COINSLOT_LEDGER` | the record of payments; default `sqlite:./coinslot.db` |
+ * | `COINSLOT_WEBHOOK_URL` | receivers of events, separated by commas; `none` ends those of the ledger |
+ * | `COINSLOT_WEBHOOK_SECRET` | signs the events: `whsec_…`, several during a rotation |
+ * | `COINSLOT_UNSAFE_PRIVATE_WEBHOOKS` | `true`, for development: private addresses, and plain http |
  *
  * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
  *
@@ -51,6 +54,7 @@ export function facilitatorFromEnvironment(
     return createFacilitator({
       networks: [{ network, rpcUrls: rpcUrls.split(",").map((url) => url.trim()), relayer }],
       ledger,
+      webhooks: webhooksOf(environment),
     });
   }
 
@@ -64,6 +68,26 @@ export function facilitatorFromEnvironment(
       await facilitator?.close();
     },
   };
+}
+
+/** Receivers of webhooks; `undefined` leaves those of the ledger as they are. */
+function webhooksOf({
+  COINSLOT_WEBHOOK_URL: urls,
+  COINSLOT_WEBHOOK_SECRET: secrets,
+  COINSLOT_UNSAFE_PRIVATE_WEBHOOKS: isPrivate,
+}: Environment) {
+  const named = listOf(urls);
+  if (named.length === 0) return undefined;
+  if (named.length === 1 && named[0] === "none") return [];
+  const unsafeAllowPrivateAddresses = isPrivate?.trim() === "true";
+  return named.map((url) => ({ url, secrets: listOf(secrets), unsafeAllowPrivateAddresses }));
+}
+
+function listOf(text = ""): string[] {
+  return text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
 }
 
 type LoadedFacilitator = ReservingFacilitator & { close(): Promise<void> };

@@ -9,6 +9,7 @@ import type { Setting } from "../setting.ts";
 import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
 import { facilitatorSettings } from "./settings.ts";
+import { readWebhookSettings } from "./webhook-settings.ts";
 
 /** Sources of the configuration. */
 export interface FacilitatorSources {
@@ -36,7 +37,7 @@ export interface FacilitatorServiceConfiguration {
   maxPaidRequests: number;
   eventSecrets: readonly string[];
   unsafePrivateCallbacks: boolean;
-  facilitator: Pick<FacilitatorOptions, "networks"> &
+  facilitator: Pick<FacilitatorOptions, "networks" | "webhooks"> &
     Pick<SettlementOptions, "payersWithCode"> & { ledger: string };
 }
 
@@ -117,6 +118,7 @@ export function readFacilitatorServiceConfiguration({
   }
   const keys = readKeys(env, tell) ?? read.data?.keys;
   const eventSecrets = readEventSecrets(env, tell);
+  const webhooks = readWebhookSettings(env, tell);
   // Checked also where other settings are wrong, so that one error has all problems.
   const ledger = settingsSchema.shape.ledger.safeParse(given.ledger).data ?? usualLedger;
   const described = settingsSchema.shape.networks.safeParse(given.networks).data ?? [];
@@ -126,7 +128,7 @@ export function readFacilitatorServiceConfiguration({
   }
   const { networks: _, ledger: __, payersWithCode, codeGasPerMinute, payTo, ...others } = read.data;
   const code = payersWithCode && { gasPerMinute: BigInt(codeGasPerMinute) };
-  const facilitator = { networks, ledger, payersWithCode: code };
+  const facilitator = { networks, ledger, payersWithCode: code, ...(webhooks && { webhooks }) };
   return { ...others, payTo, keys, eventSecrets, facilitator };
 }
 

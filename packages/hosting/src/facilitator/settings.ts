@@ -110,6 +110,25 @@ export const facilitatorSettings = [
     inFile: "unsafePrivateCallbacks",
   },
   {
+    name: "COINSLOT_WEBHOOK_URL",
+    explanation:
+      "Receivers of events of payments and refunds, separated by commas: https and public addresses; none ends those of the ledger",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_WEBHOOK_SECRET",
+    explanation:
+      "Signs them by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, during a rotation",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_UNSAFE_PRIVATE_WEBHOOKS",
+    explanation: "For development: true lets them go to private addresses and over plain http",
+    isOptional: true,
+  },
+  {
     name: "FACILITATOR_HOST",
     explanation:
       "The address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all interfaces",

@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { facilitatorFromEnvironment } from "./facilitator-from-environment.ts";
+
+const environment = {
+  COINSLOT_NETWORK: "eip155:9745",
+  COINSLOT_RPC_URL: "http://127.0.0.1:1",
+  FACILITATOR_PRIVATE_KEY: `0x${"11".repeat(32)}`,
+  COINSLOT_LEDGER: "sqlite::memory:",
+};
+
+it("the webhooks of the environment are those of the facilitator, which checks them", async () => {
+  const problems: string[] = [];
+  const source = facilitatorFromEnvironment(
+    {
+      ...environment,
+      COINSLOT_WEBHOOK_URL: "http://10.0.0.1/hook, https://example.com/hook",
+      COINSLOT_WEBHOOK_SECRET: "weak",
+    },
+    (problem) => problems.push(problem),
+  );
+  expect(problems).toEqual([]);
+  await expect(source.load()).rejects.toMatchObject({
+    problems: [
+      "webhooks[0]: url must begin with https://, name a public address, and have no user and password",
+      "webhooks[0]: secret must be whsec_ and 24 to 64 random bytes in base64",
+      "webhooks[1]: secret must be whsec_ and 24 to 64 random bytes in base64",
+    ],
+  });
+});
