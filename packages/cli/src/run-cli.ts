@@ -61,6 +61,14 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "take new payments again, after coinslot stop",
     load: async () => (await import("./stops/stop-command.ts")).startCommand,
   },
+  webhooks: {
+    summary: "show the receivers of events, what waits and what is dead; deliver again",
+    load: async () => (await import("./webhooks/webhooks-command.ts")).webhooksCommand,
+  },
+  listen: {
+    summary: "forward events to a program that is being developed, until Ctrl-C",
+    load: async () => (await import("./webhooks/listen-command.ts")).listenCommand,
+  },
   bridge: {
     summary: "bring USDT0 from the chain where it is held to the chain where it is spent",
     load: async () => (await import("./bridge/bridge-command.ts")).bridgeCommand,

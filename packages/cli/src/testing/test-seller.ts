@@ -1,6 +1,10 @@
 import { type Devnet, listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
-import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
+import {
+  type CoinslotFacilitator,
+  createFacilitator,
+  type WebhookOptions,
+} from "@coinslot/facilitator";
 import type { Address } from "@coinslot/protocol";
 import express from "express";
 
@@ -20,13 +24,15 @@ export async function startTestSeller(options: {
   devnet: Devnet;
   /** Of its ledger. */
   ledger: string;
+  webhooks?: readonly WebhookOptions[];
 }): Promise<TestSeller> {
-  const { devnet, ledger } = options;
+  const { devnet, ledger, webhooks } = options;
   const { network, rpcUrl, accounts } = devnet;
   const payTo = accounts.seller.address;
   const facilitator = createFacilitator({
     networks: [{ network, rpcUrls: [rpcUrl], relayer: accounts.relayer }],
     ledger,
+    webhooks,
   });
   const at = (price: `$${number}`) => ({ scheme: "exact", network, payTo, price }) as const;
   const gate = paymentMiddleware(
