@@ -26,6 +26,7 @@ export function writtenPages(): Page[] {
       "docs/selling.md",
       "docs/buying.md",
       "docs/facilitator.md",
+      "docs/webhooks.md",
       "docs/operating.md",
       "docs/security.md",
       "docs/moving.md",

@@ -118,6 +118,42 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
     expect(receiver.typesOf(delivered)).toEqual(["payment.delivered"]);
   });
 
+  it("tell a refund as an event of its payment, and not as a payment of the float", async () => {
+    const ledger = await openTestLedger();
+    const receiver = await open();
+    await start(ledger, [hook(receiver.url)]);
+    const [id, operation] = [await queue(ledger), await queue(ledger)];
+    await sql`update payments set refund_of = ${id} where id = ${operation}`.execute(ledger.db);
+    await sql`
+      insert into refunds (id, payment_id, n, network, asset, payer, nonce, amount, state, origin,
+        created_at, next_at)
+      values ('refund', ${id}, 1, ${network}, ${asset}, ${payer}, '0x01',
+        ${ledger.dialect.amount.encode(7n)}, 'scheduled', 'operator', 1, 1)
+    `.execute(ledger.db);
+    await confirm(ledger, [operation]);
+    for (const state of ["sent", "confirmed", "sent", "confirmed", "final"]) {
+      await sql`update refunds set state = ${state} where id = 'refund'`.execute(ledger.db);
+    }
+    await expect
+      .poll(() => receiver.typesOf(id), patience)
+      .toEqual([
+        "refund.created",
+        "refund.settled",
+        "refund.reverted",
+        "refund.settled",
+        "refund.final",
+      ]);
+    expect(receiver.received[0]?.data).toEqual({
+      payment: id,
+      refund: "refund",
+      network,
+      asset,
+      payer,
+      amount: "7",
+    });
+    expect(receiver.typesOf(operation)).toEqual([]);
+  });
+
   it("write nothing without a receiver, and nothing more without its subscription", async () => {
     const ledger = await openTestLedger();
     const receiver = await open();
@@ -230,6 +266,21 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
     await stop();
     isSilent = false;
     await sql`update outbox_deliveries set next_at = 0`.execute(ledger.db);
+    await start(ledger, [hook(receiver.url)]);
+    await expect.poll(() => receiver.received, patience).toHaveLength(2);
+    expect(receiver.received[1]).toEqual(receiver.received[0]);
+  });
+
+  it("are due at the start of a process whose database's clock was put back meanwhile", async () => {
+    const ledger = await openTestLedger();
+    let status = 500;
+    const receiver = await open((_, response) => void response.writeHead(status).end());
+    const { stop } = await start(ledger, [hook(receiver.url)]);
+    await confirm(ledger, [await queue(ledger)]);
+    await expect.poll(() => receiver.received, patience).toHaveLength(1);
+    await stop();
+    await sql`update outbox_deliveries set next_at = next_at + 86400000`.execute(ledger.db);
+    status = 200;
     await start(ledger, [hook(receiver.url)]);
     await expect.poll(() => receiver.received, patience).toHaveLength(2);
     expect(receiver.received[1]).toEqual(receiver.received[0]);
