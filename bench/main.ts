@@ -18,6 +18,7 @@ import { indexingQueries } from "./scenarios/indexing-queries.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
+import { webhooks } from "./scenarios/webhooks.ts";
 import { wires } from "./scenarios/wires.ts";
 import { type Figure, formatJson, formatTable, verdictOf } from "./support/figure.ts";
 
@@ -28,6 +29,8 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   blocks: settleInBlocks,
   http,
   wires,
+  webhooks: () => webhooks("sqlite"),
+  "webhooks-postgres": () => webhooks("postgres"),
   indexing,
   "growth-bounds": bounds,
   "indexing-queries": () => indexingQueries("sqlite"),
