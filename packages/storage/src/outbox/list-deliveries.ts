@@ -17,7 +17,7 @@ export interface EndpointStanding {
 }
 
 /** Rows that a count reads, at most. */
-export const countLimit = 10_000;
+const countLimit = 10_000;
 
 type Reads<Schema> = Pick<OutboxContext<Schema>, "db" | "dialect" | "nowMs">;
 

@@ -14,9 +14,6 @@ export interface OutboxContext<Schema> {
 /** Claims and conclusions: a power cut that undoes them makes a duplicate, and loses nothing. */
 export const forProcess = { durability: "process" } as const;
 
-/** States of a delivery. A claimed one is `pending` with a claim. */
-export type DeliveryState = "pending" | "delivered" | "dead";
-
 /** Time of the database, evaluated once for a statement: a condition that an index can serve. */
 export function timeOf<Schema>({
   nowMs,
