@@ -37,6 +37,7 @@ import { problemOf } from "./problem-of.ts";
 import {
   type ChallengedPayment,
   countCredentials,
+  createChargeReader,
   credentialHeaders,
   readCredential,
 } from "./read-credential.ts";
@@ -59,13 +60,13 @@ export function createMpp(options: {
   const { now, publicUrl } = options;
   const { header, realm } = options.mpp;
   const keys = keysOf(options.secrets);
-  const [key] = keys;
+  const readCharge = createChargeReader();
   const realmOf = (request: Request) => realm ?? hostnameOf(request, publicUrl);
 
   function writeOffer({ offer, resource, error }: PaymentDemand): OfferPart {
     const charges = chargesOf(offer, resource.description);
     if (charges.length === 0) return {};
-    const writeChallenges = prepareChallenges(charges, { key, header });
+    const writeChallenges = prepareChallenges(charges, { key: keys.current, header });
     return {
       body: problemOf(error),
       mediaType: problemMediaType,
@@ -82,7 +83,7 @@ export function createMpp(options: {
     writeOffer,
     countPayments: countCredentials,
     sells: (offer) => offer.some(hasChallenge),
-    read: (request) => readCredential(request, { keys, realm: realmOf(request) }),
+    read: (request) => readCredential(request, { keys, readCharge, realm: realmOf(request) }),
     withhold(request) {
       for (const name of credentialHeaders) {
         if (isPaymentScheme(String(request.headers[name] ?? ""))) removeHeader(request, name);

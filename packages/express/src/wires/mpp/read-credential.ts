@@ -9,6 +9,7 @@ import {
   decodeOpaque,
   type ExactEvmPayload,
   evmCharge,
+  freezeMessage,
   isPaymentScheme,
   isSameAddress,
   isSourceOf,
@@ -56,23 +57,41 @@ export function countCredentials({ headers, rawHeaders }: IncomingMessage): numb
  */
 export function readCredential(
   request: Request,
-  { keys, realm }: { keys: ChallengeKeys; realm: string },
+  proof: { keys: ChallengeKeys; readCharge: ReadCharge; realm: string },
 ): ChallengedPayment {
   const value = credentialHeaders
     .map((name) => String(request.headers[name] ?? ""))
     .find((each) => isPaymentScheme(each));
   const credential = decodeCredential(value ?? "");
   const { challenge } = credential;
-  const charge = readOwnChallenge(challenge, { request, keys, realm });
+  const charge = readOwnChallenge(challenge, { request, ...proof });
   const network = networkOf(charge.methodDetails.chainId);
   return { challenge, charge, network, payload: readPayload(credential, { charge, network }) };
 }
 
+/** Reads the `request` of a challenge that is ours. */
+export type ReadCharge = (request: string) => ChargeRequest;
+
+const maxKnown = 64;
+
+/** Creates a reader that remembers the last requests: a route's challenges have the same few. */
+export function createChargeReader(): ReadCharge {
+  const known = new Map<string, ChargeRequest>();
+  return (request) => {
+    const found = known.get(request);
+    if (found !== undefined) return found;
+    const charge = freezeMessage(decodeChargeRequest(request));
+    if (known.size >= maxKnown) known.clear();
+    known.set(request, charge);
+    return charge;
+  };
+}
+
 function readOwnChallenge(
   challenge: Challenge,
-  expected: { request: Request; keys: ChallengeKeys; realm: string },
+  expected: { request: Request; keys: ChallengeKeys; readCharge: ReadCharge; realm: string },
 ): ChargeRequest {
-  const { request, keys, realm } = expected;
+  const { request, keys, readCharge, realm } = expected;
   const { method, intent } = challenge;
   const isOurs =
     method === evmCharge.method &&
@@ -83,7 +102,7 @@ function readOwnChallenge(
   // The id proves that both texts are ours, so that they can be read.
   if (decodeOpaque(challenge.opaque).for !== hashUrl(challengedUrlOf(request)))
     throw new PaymentFault("invalid_challenge");
-  return decodeChargeRequest(challenge.request);
+  return readCharge(challenge.request);
 }
 
 function readPayload(

@@ -12,10 +12,10 @@ import {
 import type { Request } from "express";
 import { getAddress } from "viem";
 import type { Offer } from "../../offer/offer.ts";
-import { challengeIdOf } from "./challenge-id.ts";
+import { prepareChallengeId } from "./challenge-id.ts";
 import { challengedUrlOf, hashUrl } from "./challenged-url.ts";
-import { freshSalt } from "./fresh-salt.ts";
 import { hasChallenge } from "./has-challenge.ts";
+import { prepareOpaque } from "./prepare-opaque.ts";
 import { rememberLast } from "./remember-last.ts";
 
 /** Most challenges of an answer: clients of Node take 16 KB of headers in all. */
@@ -73,7 +73,7 @@ export type WriteChallenges = (options: {
 
 /**
  * Prepares the challenges of an offer. What is the same in most answers is made once: all members
- * of a realm's challenges but three, the hash of the URL, and the text of the second of expiry.
+ * of a realm's challenges but three, the start of `opaque` for the URL, and the text of the second of expiry.
  */
 export function prepareChallenges(
   charges: readonly ChargeTemplate[],
@@ -82,34 +82,28 @@ export function prepareChallenges(
   const writersFor = rememberLast((realm: string) =>
     charges.map((charge) => prepareCharge(charge, { realm, ...made })),
   );
-  const hashOf = rememberLast(hashUrl);
+  const opaquesFor = rememberLast((url: string) => prepareOpaque(hashUrl(url)));
   return ({ request, realm, now }) => {
-    const urlHash = hashOf(challengedUrlOf(request));
-    return writersFor(realm).map((write) => write(urlHash, now));
+    const writeOpaque = opaquesFor(challengedUrlOf(request));
+    return writersFor(realm).map((write) => write(writeOpaque(), now));
   };
 }
 
 function prepareCharge(
   { request, maxTimeoutSeconds, description }: ChargeTemplate,
   { realm, key, header }: { realm: string; key: KeyObject; header: Challenge["header"] },
-): (urlHash: string, now: number) => string {
+): (opaque: string, now: number) => string {
   const terms = { realm, ...evmCharge, request, ...(header === undefined ? {} : { header }) };
   const write = prepareChallenge({
     ...terms,
     ...(description === undefined ? {} : { description }),
   });
+  const idOf = prepareChallengeId(terms, key);
   const expiryOf = rememberLast(formatSecond);
-  return (urlHash, now) => {
+  return (opaque, now) => {
     const expires = expiryOf(Math.floor(now / 1000) + maxTimeoutSeconds);
-    const opaque = writeOpaque(urlHash);
-    return write({ id: challengeIdOf({ ...terms, expires, opaque }, key), expires, opaque });
+    return write({ id: idOf({ expires, opaque }), expires, opaque });
   };
-}
-
-/** As `encodeOpaque` writes it: the names are in order, and base64url needs no escape in JSON. */
-function writeOpaque(urlHash: string): string {
-  const json = `{"for":"${urlHash}","salt":"${freshSalt()}"}`;
-  return Buffer.from(json, "latin1").toString("base64url");
 }
 
 /** Whole seconds, in UTC. */
