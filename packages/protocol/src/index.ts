@@ -130,6 +130,7 @@ export { type Payment, type PaymentKind, type ReadPayment, readPayment } from ".
 export { type PaymentFlow, paymentFlowSchema } from "./x402/payment-flow.ts";
 export { paymentIdentifier, paymentIdentifierExtension } from "./x402/payment-identifier.ts";
 export {
+  composePaymentV2,
   decodePaymentV1,
   decodePaymentV2,
   encodePaymentPayload,

@@ -3,7 +3,7 @@ import { readFacilitatorArguments } from "../facilitator/facilitator-request.ts"
 import { samplePayloadV2, sampleRequirements } from "../testing/sample-messages.ts";
 import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
 import { readPayment } from "./payment.ts";
-import { decodePaymentV2, encodePaymentPayload } from "./payment-payload.ts";
+import { composePaymentV2, decodePaymentV2, encodePaymentPayload } from "./payment-payload.ts";
 
 test("a frozen message cannot be changed, at any depth", () => {
   const message = freezeMessage({ extra: { list: [{ name: "a" }] } });
@@ -32,6 +32,15 @@ test("a frozen payment and a frozen offer are passed on as they are", () => {
   const read = readFacilitatorArguments(payload, requirements);
   expect(read.ok && read.request.paymentPayload).toBe(payload);
   expect(read.ok && read.request.paymentRequirements).toBe(requirements);
+});
+
+test("a composed payment is passed on as it is, and cannot be changed", () => {
+  const requirements = freezeMessage(structuredClone(sampleRequirements));
+  const { payload } = structuredClone(samplePayloadV2);
+  const composed = composePaymentV2({ payload, accepted: requirements });
+  const read = readFacilitatorArguments(composed, requirements);
+  expect(read.ok && read.request.paymentPayload).toBe(composed);
+  expect(() => Object.assign(payload.authorization, { value: "1" })).toThrow(TypeError);
 });
 
 test("members outside an offer's schema are dropped, frozen or not", () => {

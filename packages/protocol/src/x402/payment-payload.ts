@@ -62,11 +62,21 @@ export function decodePaymentV2(header: string): PaymentPayloadV2 {
   return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
 }
 
+/**
+ * Composes a payment of version 2 from parts that have their shape, such as those of another
+ * protocol. It cannot be changed, and passes for a decoded one: no layer reads its shape again.
+ */
+export function composePaymentV2(
+  parts: Pick<PaymentPayloadV2, "payload" | "accepted">,
+): PaymentPayloadV2 {
+  return mark({ x402Version: 2, ...parts });
+}
+
 const decoded = new WeakSet<object>();
 
 /**
- * Returns whether a value is a payment that was decoded here: it has the shape of one, and keeps
- * it.
+ * Returns whether a value is a payment that was decoded or composed here: it has the shape of one,
+ * and keeps it.
  */
 export function isDecodedPayment(value: unknown): value is PaymentPayload {
   return isFrozenMessage(value) && decoded.has(value);

@@ -9,6 +9,7 @@ import {
   plasma,
   plasmaUsdt0,
   readAuthorizationPayload,
+  readFacilitatorArguments,
 } from "@coinslot/protocol";
 import type { Request } from "express";
 import { Challenge as MppxChallenge } from "mppx";
@@ -200,6 +201,24 @@ describe("a credential", () => {
       expect(answer.get(headerName.paymentResponse)).toBeUndefined();
     }
     expect(shop.facilitator.settled).toHaveLength(2);
+  });
+
+  it("is one message on its way, whose shape and signature no layer reads twice", async () => {
+    const facilitator = createPaperFacilitator();
+    const areSame: boolean[] = [];
+    const shop = await open({
+      facilitator: {
+        ...facilitator,
+        verify(payload, requirements) {
+          const read = readFacilitatorArguments(payload, requirements);
+          areSame.push(read.ok && read.request.paymentPayload === payload);
+          return facilitator.verify(payload, requirements);
+        },
+      },
+    });
+    const credential = await buyer.payFor(`${shop.url}/paid`);
+    await supertest(shop.url).get("/paid").set("Authorization", credential).expect(200);
+    expect(areSame).toEqual([true]);
   });
 
   it("buys in Payment-Authorization beside the application's own Authorization", async () => {

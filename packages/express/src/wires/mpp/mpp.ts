@@ -1,16 +1,14 @@
 import type { ServerResponse } from "node:http";
 import {
   chainIdOf,
+  composePaymentV2,
   encodePaymentReceipt,
   evmCharge,
-  freezeMessage,
   headerName,
   type InvalidReason,
   invalidReasons,
   isPaymentScheme,
   isSameAddress,
-  type PaymentPayloadV2,
-  type PaymentRequirements,
   problemMediaType,
 } from "@coinslot/protocol";
 import type { Request } from "express";
@@ -126,17 +124,10 @@ function match({ charge, network, payload }: ChallengedPayment, offer: Offer): P
       isSameAddress(way.requirements.asset, charge.currency) &&
       isSameAddress(way.requirements.payTo, charge.recipient),
   );
-  return found === undefined
-    ? []
-    : readPurchase(asVersion2(payload, found.requirements), found.requirements);
-}
-
-/** The payment in the words of facilitators, which know nothing of challenges. */
-function asVersion2(
-  payload: ChallengedPayment["payload"],
-  accepted: PaymentRequirements,
-): PaymentPayloadV2 {
-  return freezeMessage({ x402Version: 2 as const, payload, accepted });
+  if (found === undefined) return [];
+  const { requirements: accepted } = found;
+  // In the words of facilitators, which know nothing of challenges.
+  return readPurchase(composePaymentV2({ payload, accepted }), accepted);
 }
 
 function isPending(errorReason: string | undefined): boolean {
