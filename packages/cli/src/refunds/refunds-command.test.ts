@@ -234,6 +234,19 @@ describe("coinslot refunds", () => {
       expect(shown.err).not.toContain("\u001b");
       expect(shown.err).toContain(`5 units of ${devnet.token}`);
       expect((await runCoinslot(sign, { folder, answer: true })).code).toBe(exitCode.usage);
+      const { refunds } = file;
+      for (const [name, validBefore] of [
+        ["over", "1"],
+        ["far", String(2n ** 255n)],
+      ]) {
+        const changed = { ...file, refunds: refunds.map((each) => ({ ...each, validBefore })) };
+        await writeFile(join(folder, `${name}.json`), JSON.stringify(changed));
+        const refused = await runCoinslot(["refunds", "sign", `${name}.json`, "--yes"], {
+          env,
+          folder,
+        });
+        expect(refused).toMatchObject({ code: exitCode.usage, out: "" });
+      }
     });
   });
 

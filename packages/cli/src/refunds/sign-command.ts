@@ -9,6 +9,9 @@ import { formatTable, type Terminal } from "../terminal.ts";
 import { readRefundFile, writeRefundFile } from "./refund-files.ts";
 import { formatAmount } from "./refund-text.ts";
 
+/** An export asks for 30 days at most. */
+const maxValidMs = 31n * 86_400_000n;
+
 type UnsignedRefund = UnsignedRefunds["refunds"][number];
 
 /** `coinslot refunds sign`: shows exported refunds, asks, and signs them. Uses no network. */
@@ -57,8 +60,13 @@ function check({ refunds }: UnsignedRefunds, now: number): void {
   const names = refunds.map(nameOf);
   const repeated = names.find((each, index) => names.indexOf(each) !== index);
   if (repeated !== undefined) throw new UsageError("The file names a refund twice.");
-  const isOver = refunds.some(({ validBefore }) => BigInt(validBefore) * 1000n <= BigInt(now));
-  if (isOver) throw new UsageError("The time for these refunds is over: export them again.");
+  const ends = refunds.map(({ validBefore }) => BigInt(validBefore) * 1000n - BigInt(now));
+  if (ends.some((left) => left <= 0n)) {
+    throw new UsageError("The time for these refunds is over: export them again.");
+  }
+  if (ends.some((left) => left > maxValidMs)) {
+    throw new UsageError("The file asks for signatures that hold for more than 31 days.");
+  }
 }
 
 /** The n-th refund of a payment has one nonce. */
