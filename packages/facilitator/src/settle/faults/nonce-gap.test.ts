@@ -17,20 +17,27 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-/** A devnet behind a node that adds five to its next nonces, or drops transactions. */
-async function begin(lies: number) {
+/**
+ * A devnet behind a node that adds five, or as many as given, to its next nonces, or drops
+ * transactions.
+ */
+async function begin(lies: number, { by = 5, chainId }: { by?: number; chainId?: string } = {}) {
   const here = await startSettlingDevnet("sqlite");
   settling = here;
-  const lying = { lies, isSwallowing: false };
+  const lying = { lies, hasLied: false, isSwallowing: false };
   proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
     if (method === "eth_sendRawTransaction" && lying.isSwallowing && isHex(raw)) {
       return { result: keccak256(raw) };
     }
     const answer = await ask();
+    if (method === "eth_chainId" && lying.hasLied && lying.lies > 0 && chainId !== undefined) {
+      return { result: chainId };
+    }
     if (method !== "eth_getTransactionCount" || lying.lies === 0) return answer;
     lying.lies -= 1;
+    lying.hasLied = true;
     if (!("result" in answer)) return answer;
-    return { result: `0x${(Number(answer.result) + 5).toString(16)}` };
+    return { result: `0x${(Number(answer.result) + by).toString(16)}` };
   });
   const warnings: string[] = [];
   const note = (_fields: object, text?: string) => void warnings.push(text ?? "");
@@ -67,6 +74,37 @@ describe("a node that reports a nonce above the true one", () => {
     expect(warnings.filter((text) => text.startsWith("the chain waits for a nonce"))).toHaveLength(
       5,
     );
+  });
+
+  it.each([
+    ["as nodes of another chain do", 3, "0x1"],
+    ["in answers that contradict each other", 2, undefined],
+  ])("far above it, %s, is ignored", async (_what, lies, chainId) => {
+    const { start, pay, options, countUsed } = await begin(lies, { by: 100_000, chainId });
+    const facilitator = await start(options);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(1);
+  });
+
+  it("far above it, again and again, has no gap filled: the log has an error instead", async () => {
+    const { start, pay, options, countUsed, lying, warnings } = await begin(
+      Number.POSITIVE_INFINITY,
+      { by: 100_000 },
+    );
+    const requests = holdRequests();
+    const facilitator = await start({ ...options, ...requests.options });
+    const paid = await pay();
+    const pending = settle(facilitator, paid);
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list({ state: "submitted" });
+      expect(payments).toHaveLength(1);
+    }, 20_000);
+    lying.lies = 0;
+    const isTold = () => warnings.some((text) => text.includes("far below those that were signed"));
+    await vi.waitFor(() => expect(isTold()).toBe(true), 20_000);
+    requests.end();
+    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
+    expect(await countUsed()).toBe(0);
   });
 
   it("causes no second payment, even if a transaction counts as lost meanwhile", async () => {

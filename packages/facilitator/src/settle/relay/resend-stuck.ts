@@ -7,7 +7,7 @@ import type { Relayer } from "./relayer-context.ts";
 import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { reportSigner } from "./sign-or-rest.ts";
-import { countUsedNonces } from "./used-nonces.ts";
+import { countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
  * Resends a transaction that no block holds, then replaces it; or finds its nonce used by another
@@ -85,6 +85,14 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<vo
     ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
   );
   if (lowest === used || !Number.isFinite(lowest)) return;
+  if (lowest - used > maxGap) {
+    // Filling it would spend gas without end, for nonces that a node has made up.
+    context.logger.error(
+      { ...relayer.labels, used, lowest },
+      "the chain's nonces are far below those that were signed: a node was wrong about them, and the gap is too large to be filled",
+    );
+    return;
+  }
   const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
   let filled: Awaited<ReturnType<typeof fillNonces>>;

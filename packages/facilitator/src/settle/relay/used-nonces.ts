@@ -10,9 +10,18 @@ const nonceSchema = z
   .transform(Number);
 
 /**
+ * Largest gap of nonces that is filled, and the largest lead over our own nonces that two reads
+ * suffice for. Dropped transactions leave a gap of those in flight.
+ */
+export const maxGap = 256;
+/** Further reads, all of which have to agree, for a number further ahead. */
+const farReads = 4;
+
+/**
  * Number of the relayer's nonces that stand in blocks. A number beyond `next`, the first that we
  * have not used, would leave a gap that nothing passes. It counts only as far as two reads return
- * it.
+ * it, of the right chain; one far beyond, as far as five do. A gateway may send some requests to
+ * nodes of another chain.
  */
 export async function countUsedNonces(
   { context, network, address, labels }: Relayer,
@@ -20,13 +29,18 @@ export async function countUsedNonces(
 ): Promise<number> {
   const { rpc } = network;
   const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
-  const used = nonceSchema.parse(await rpc.request(count));
-  if (used <= next) return used;
-  const again = nonceSchema.parse(await rpc.request(count));
-  if (again !== used) {
-    context.logger.warn({ ...labels, used, again }, "a node was wrong about the nonce");
+  let used = nonceSchema.parse(await rpc.request(count));
+  const reads = used - next > maxGap ? farReads : 1;
+  for (let read = 0; read < reads && used > next; read += 1) {
+    const chainId = nonceSchema.parse(await rpc.request({ method: "eth_chainId" }));
+    const again =
+      chainId === rpc.chainId ? nonceSchema.parse(await rpc.request(count)) : Math.min(used, next);
+    if (again !== used) {
+      context.logger.warn({ ...labels, used, again }, "a node was wrong about the nonce");
+    }
+    used = Math.min(used, again);
   }
-  return Math.min(used, again);
+  return used;
 }
 
 /**
