@@ -28,7 +28,9 @@ function start(
   [command = "", ...args]: readonly string[],
   env: Record<string, string> = {},
 ): Program {
-  const program = startProgram(command, args, { folder, env });
+  // A record of payments is for the test, and not for the user who runs it.
+  const own = { XDG_STATE_HOME: `${folder}-state`, ...env };
+  const program = startProgram(command, args, { folder, env: own });
   onTestFinished(program.kill);
   return program;
 }
