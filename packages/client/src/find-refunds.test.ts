@@ -71,7 +71,8 @@ describe("the search for refunds", () => {
     const second = await refund(payment, { n: 2, value: 300n });
     const first = await refund(payment, { n: 1, value: 600n });
     await world.devnet().mine();
-    for (const known of [payment, { ...payment, transaction }]) {
+    const unknown = { ...payment, transaction: "a seller's word" };
+    for (const known of [payment, { ...payment, transaction }, unknown]) {
       const found = await payingFetch.findRefunds(known);
       const lowered = found.refunds.map((each) => ({ ...each, from: each.from.toLowerCase() }));
       expect(lowered).toMatchObject([

@@ -8,7 +8,6 @@ import { type PastPayment, readHistory } from "./payment-history.ts";
 import { printable } from "./printable.ts";
 
 const maxShown = 50;
-const transactionForm = /^0x[0-9a-fA-F]{64}$/;
 
 interface Shown {
   payment: PastPayment;
@@ -45,9 +44,7 @@ async function searchRefunds(
       const own = payments.filter(({ terms }) => terms.network === network);
       const urls = rpcUrls.filter(isHttpUrl);
       if (own.length === 0 || urls.length === 0) return;
-      const searched = own.map(({ terms, transaction = "" }) =>
-        isHash(transaction) ? { ...terms, transaction } : terms,
-      );
+      const searched = own.map(({ terms, transaction }) => ({ ...terms, transaction }));
       const refunds = await findRefunds({
         payments: searched,
         rpcUrls: { [network]: urls },
@@ -59,10 +56,6 @@ async function searchRefunds(
     }),
   );
   return found;
-}
-
-function isHash(text: string): text is `0x${string}` {
-  return transactionForm.test(text);
 }
 
 function toRow(terminal: Terminal, { payment, found }: Shown): string[] {

@@ -5,7 +5,7 @@ import {
   isSameAddress,
   type Network,
 } from "@coinslot/protocol";
-import { getAbiItem, type PublicClient } from "viem";
+import { getAbiItem, isHash, type PublicClient } from "viem";
 import type { ChainNode } from "../chain/chain-node.ts";
 import { PaymentError } from "../payment-error.ts";
 import { readOwnTransfer } from "./read-own-transfer.ts";
@@ -21,10 +21,10 @@ export interface RefundablePayment {
   /** Unix seconds. */
   validBefore: number;
   /**
-   * Hash of its transaction, as in the receipt: the search begins at its block. Without it, the
-   * search begins a day before `validBefore`.
+   * Hash of its transaction, as in the receipt: the search begins at its block. Without one that the
+   * node knows, the search begins a day before `validBefore`.
    */
-  transaction?: Hex | undefined;
+  transaction?: string | undefined;
 }
 
 /** A refund that the chain shows. */
@@ -187,7 +187,7 @@ async function findBegin(
   head: bigint,
 ): Promise<bigint> {
   const { transaction, validBefore } = payment;
-  if (transaction !== undefined) {
+  if (transaction !== undefined && isHash(transaction)) {
     const receipt = await node
       .ask((client) => client.getTransactionReceipt({ hash: transaction }))
       .catch(() => undefined);
