@@ -92,3 +92,13 @@ it("a payment without a key keeps its answer for its buyer when a stranger resum
   expect(await ask()).toEqual({ status: 200, body: "sold" });
   expect(runs()).toBe(1);
 });
+
+it("an answer is withheld from a buyer with a key as well, once the payment is lost: it may be given back", async () => {
+  const { ask, runs } = await openShop([false, false]);
+  const key = { "Idempotency-Key": "a-key-of-the-buyer" };
+  // The answer of the handler, and the kept one.
+  expect(await ask(key)).toEqual(pending);
+  expect(await ask(key)).toEqual(pending);
+  expect(await ask(key)).toEqual({ status: 200, body: "sold" });
+  expect(runs()).toBe(1);
+});

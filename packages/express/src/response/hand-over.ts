@@ -17,7 +17,7 @@ export async function handOver(
   answer: HeldAnswer,
 ): Promise<void> {
   const { response, settings, settlement, load, place } = sale;
-  if (isDeliveredOnce(sale) && !(await isStillHeld(sale))) {
+  if (!(await isStillHeld(sale))) {
     await withhold(sale, answer);
     return held.replace(() => answerUnsettled(sale, pending(settlement)));
   }
@@ -69,7 +69,7 @@ export async function handOverKept(
   settlement: SettleResponse,
 ): Promise<void> {
   const { response, load, place } = order;
-  if ("reservation" in order && isDeliveredOnce(order) && !(await isStillHeld(order))) {
+  if ("reservation" in order && !(await isStillHeld(order))) {
     await withhold(order, kept);
     return answerUnsettled(order, pending(settlement));
   }
@@ -84,12 +84,10 @@ export async function handOverKept(
   else await deliverSale(order);
 }
 
-/** Without a buyer's key there is one delivery: a payload is public once it is broadcast. */
-function isDeliveredOnce({ seal, facilitator }: Sale): boolean {
-  return seal === undefined && facilitator.isHeld !== undefined;
-}
-
-/** Fails closed: another process may deliver the answer. */
+/**
+ * After a freeze, another process may deliver the answer, and a payload without a key is public once
+ * it is broadcast. With a key too, the payment may be given back by now. Fails closed.
+ */
 async function isStillHeld({ facilitator, reservation, settings }: Sale): Promise<boolean> {
   try {
     return (await facilitator.isHeld?.(reservation)) ?? true;
