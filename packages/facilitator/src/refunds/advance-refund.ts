@@ -129,7 +129,7 @@ async function findWait(
     return later(refunds, looks.rare, { state: "review", cause: "payer_has_code" });
   }
   const isHeldElsewhere =
-    row.float !== null && row.float !== float && !(await isFormOver(refunds, settlement, row));
+    row.float !== null && row.float !== float && !(await isFormOver(refunds, settlement, { row, reading }));
   if (isHeldElsewhere || float === undefined || sign === undefined) {
     return later(refunds, looks.waiting, { state: "unsigned", cause: "no_float" });
   }

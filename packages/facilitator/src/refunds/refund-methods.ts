@@ -6,6 +6,7 @@ import { moveRefund } from "../ledger/refunds/move-refund.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
 import { latestEnd, type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
+import { isFreeOf } from "./form-over.ts";
 import { readRefund } from "./read-chain.ts";
 import type { ExportRefunds, ImportedRefunds, Refunds } from "./refund.ts";
 import { type SignedRefunds, signedRefundsSchema, type UnsignedRefunds } from "./refund-file.ts";
@@ -70,11 +71,12 @@ async function exportUnsigned(
   const validBefore = BigInt(Math.floor(now() / 1000) + Math.floor(validForSeconds));
   const exported: UnsignedRefunds["refunds"] = [];
   for (const row of rows) {
-    if (row.float !== null && row.float !== signer) {
+    const { float: held } = row;
+    if (held !== null && held !== signer && !(await isFreeOf(refunds, { row, account: held }))) {
       if (ids === undefined) continue;
       throw new RefundError(
         "wrong_state",
-        `Refund ${row.id} is to be signed by ${row.float}, until its time is over`,
+        `Refund ${row.id} is to be signed by ${held}, until its time is over`,
       );
     }
     const domain = tokenDomain(row, await refunds.readFacts(row));
