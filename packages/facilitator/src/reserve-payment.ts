@@ -32,6 +32,7 @@ export async function reserveForGate(
   const { context, settlements } = engine;
   const { ledger, simulationCache } = context;
   const { id } = request;
+  if (request.sold?.refund !== undefined) engine.refunds.expect();
   const stopped = stops.refusalOf(id.network, request.sold?.route);
   if (stopped !== undefined || !canPay(settlements, id.network)) {
     // A payment that is under way already can be resumed: that takes no gas.

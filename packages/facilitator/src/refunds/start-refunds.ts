@@ -1,19 +1,28 @@
-import { createSingleFlight } from "@coinslot/concurrency";
+import { RpcUnavailableError } from "@coinslot/chain";
 import type { Network } from "@coinslot/protocol";
-import type { Lease } from "@coinslot/storage";
 import type { RefundSettings } from "../configuration/refund-options.ts";
-import { findDueRefunds, moveRefund, type RefundChange } from "../ledger/refunds/move-refund.ts";
+import {
+  findDueRefunds,
+  findNextLooks,
+  moveRefund,
+  type RefundChange,
+} from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
-import { hasDueRefundable, refundUndelivered } from "../ledger/refunds/refund-undelivered.ts";
+import { refundUndelivered } from "../ledger/refunds/refund-undelivered.ts";
 import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { advanceRefund } from "./advance-refund.ts";
+import { keepLooking } from "./keep-looking.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
+import { createRefundsLease } from "./refunds-lease.ts";
 import { reportRefunds } from "./report-refunds.ts";
+import { restAfterFailure } from "./rest-after-failure.ts";
 
-/** Between two reads of the refunds that are due: one statement, where there are none. */
-const restMs = 1_000;
+/** Bound on the pause between two looks for the work of other processes: one statement each. */
+const restMs = 5_000;
+/** Pause after a track has ended: what it wrote may be due again. */
+const busyMs = 200;
 const maxAtOnce = 50;
 
 /** The refunds of one process. */
@@ -21,29 +30,148 @@ export interface RefundsWorker {
   readonly refunds: RefundsContext;
   /** Looks at the refunds that are due, now. */
   wake(): void;
+  /** From now on refunds may come by themselves: a route here has promised them. */
+  expect(): void;
   stop(): Promise<void>;
 }
 
 /**
  * Moves refunds along, one process of the ledger at a time. The lease only saves work: each step
  * names the row as it was read, and a nonce is executed once. A process may die at any step.
+ *
+ * Each network is a track of its own, and so is the policy of routes: a chain that hangs keeps no
+ * other one waiting. Where neither a float nor a route promises refunds, nothing is looked for once
+ * none is open, until `wake`.
  */
 export function startRefunds(options: {
   context: SettlementContext;
   settings: RefundSettings;
   settlements: ReadonlyMap<Network, NetworkSettlement>;
 }): RefundsWorker {
-  const { context, settings, settlements } = options;
+  const { context, settlements } = options;
   const { ledger, clock, logger } = context;
+  const refunds = createContext(options);
+  const { settings } = refunds;
+  const lease = createRefundsLease(context);
+  let isExpected = settings.float !== undefined;
+  let isStopped = false;
+  const tracks = new Map<Network | "undelivered", Promise<void>>();
+  /** Networks that no node answers for, with the time of the next attempt. */
+  const rests = new Map<Network, number>();
+
+  const looking = keepLooking(clock, async () => {
+    try {
+      return await look();
+    } catch (err) {
+      if (!isStopped) logger.warn({ err }, "refunds could not be looked for; retrying");
+      return restMs;
+    }
+  });
+
+  async function look(): Promise<number | undefined> {
+    const now = ledger.now();
+    for (const [network, until] of rests) if (until <= now) rests.delete(network);
+    const idle = [...settlements.keys()].filter((each) => !tracks.has(each) && !rests.has(each));
+    const { refundAt, undeliveredAt } = await findNextLooks(ledger, idle);
+    const dueAt = tracks.has("undelivered") ? undefined : undeliveredAt;
+    const next = Math.min(refundAt ?? Number.POSITIVE_INFINITY, dueAt ?? Number.POSITIVE_INFINITY);
+    if (next > now) {
+      const mayCome = isExpected || rests.size > 0 || next < Number.POSITIVE_INFINITY;
+      return mayCome ? Math.min(next - now, restMs) : undefined;
+    }
+    if (!(await lease.hold())) return restMs;
+    if (dueAt !== undefined && dueAt <= now) begin("undelivered", applyPolicy);
+    if (refundAt !== undefined && refundAt <= now) {
+      for (const network of idle) begin(network, () => moveNetwork(network));
+    }
+    return restMs;
+  }
+
+  function begin(name: Network | "undelivered", task: () => Promise<void>): void {
+    if (isStopped) return;
+    const track = task()
+      .then(
+        () => busyMs,
+        (err: unknown) => {
+          if (!isStopped) logger.warn({ err }, "refunds could not be moved along; retrying");
+          return restMs;
+        },
+      )
+      .then((pauseMs) => {
+        tracks.delete(name);
+        looking.wakeIn(pauseMs);
+      });
+    tracks.set(name, track);
+  }
+
+  async function applyPolicy(): Promise<void> {
+    const begun = await refundUndelivered(ledger, settings, (fault) =>
+      logger.warn(fault, "a payment could not be given back by its route's policy; retrying"),
+    );
+    for (const row of begun) reportRefunds(refunds, row, row);
+  }
+
+  async function moveNetwork(network: Network): Promise<void> {
+    const due = await findDueRefunds(ledger, { now: ledger.now(), network, limit: maxAtOnce });
+    for (const row of due) {
+      if (isStopped || rests.has(network) || !(await lease.hold())) return;
+      await move(row);
+    }
+  }
+
+  async function move(row: RefundRow): Promise<void> {
+    let change: RefundChange | undefined;
+    try {
+      change = await advanceRefund(refunds, row);
+    } catch (err) {
+      logger.warn({ err, refund: row.id }, "a refund could not be moved along; retrying");
+      if (isNodeless(err)) rests.set(row.network, ledger.now() + looks.waiting);
+      const { state, cause } = row;
+      change = later(refunds, looks.waiting, { state, cause });
+    }
+    // Another process, or the operator, has moved it: that one tells of it.
+    if (change !== undefined && !(await moveRefund(ledger, row, change))) return;
+    if (change?.state === row.state && change.cause === row.cause) return;
+    reportRefunds(refunds, row, change);
+  }
+
+  return {
+    refunds,
+    wake: looking.wake,
+    expect() {
+      if (isExpected) return;
+      isExpected = true;
+      looking.wake();
+    },
+    async stop() {
+      isStopped = true;
+      await looking.stop();
+      await Promise.all(tracks.values());
+      await lease.release();
+    },
+  };
+}
+
+function createContext(options: {
+  context: SettlementContext;
+  settings: RefundSettings;
+  settlements: ReadonlyMap<Network, NetworkSettlement>;
+}): RefundsContext {
+  const { context, settings, settlements } = options;
+  const { sign } = settings;
+  const restMs = looks.waiting;
   const facts = new Map(
     [...settlements].map(([network, settlement]) => [
       network,
       createTokenFactsCache({ rpc: settlement.network.rpc, now: context.now }),
     ]),
   );
-  const refunds: RefundsContext = {
+  return {
     context,
-    settings,
+    settings: {
+      ...settings,
+      sign: sign && restAfterFailure(sign, { now: context.clock.now, restMs }),
+    },
     settlements,
     async readFacts({ network, asset }) {
       const read = facts.get(network);
@@ -51,75 +179,12 @@ export function startRefunds(options: {
       return read(asset);
     },
   };
-  // Longer than that of a relayer: a step waits for nodes and a signer.
-  const leaseMs = 4 * context.times.leaseMs;
-  let lease: Lease | undefined;
-  let cancelTimer: (() => void) | undefined;
-  let isStopped = false;
+}
 
-  async function holdLease(): Promise<boolean> {
-    const held = lease && (await ledger.leases.renew(lease, { ttlMs: leaseMs }));
-    const { processId: owner } = ledger;
-    lease =
-      held ?? (await ledger.leases.acquire({ name: "coinslot:refunds", owner, ttlMs: leaseMs }));
-    return lease !== undefined;
+/** True where no node of the chain answers: the next refund would wait for the same fault. */
+function isNodeless(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (each instanceof RpcUnavailableError) return true;
   }
-
-  async function work(): Promise<void> {
-    const now = ledger.now();
-    const networks = [...settlements.keys()];
-    const due = await findDueRefunds(ledger, { now, networks, limit: maxAtOnce });
-    const hasUndelivered = await hasDueRefundable(ledger, now);
-    if ((due.length === 0 && !hasUndelivered) || !(await holdLease())) return;
-    if (hasUndelivered) {
-      for (const row of await refundUndelivered(ledger, settings)) reportRefunds(refunds, row, row);
-    }
-    for (const row of due) {
-      if (isStopped || !(await holdLease())) return;
-      await look(row);
-    }
-    if (due.length === maxAtOnce) working.trigger();
-  }
-
-  async function look(row: RefundRow): Promise<void> {
-    let change: RefundChange | undefined;
-    try {
-      change = await advanceRefund(refunds, row);
-    } catch (err) {
-      logger.warn({ err, refund: row.id }, "a refund could not be moved along; retrying");
-      const { state, cause } = row;
-      change = later(refunds, looks.waiting, { state, cause });
-    }
-    if (change !== undefined) await moveRefund(ledger, row, change);
-    if (change?.state === row.state && change.cause === row.cause) return;
-    reportRefunds(refunds, row, change);
-  }
-
-  const working = createSingleFlight(async () => {
-    try {
-      await work();
-    } catch (err) {
-      if (!isStopped) logger.warn({ err }, "refunds could not be moved along; retrying");
-    }
-    cancelTimer?.();
-    if (!isStopped) cancelTimer = clock.setTimer(working.trigger, restMs);
-  });
-  working.trigger();
-  return {
-    refunds,
-    wake: working.trigger,
-    async stop() {
-      isStopped = true;
-      cancelTimer?.();
-      await working.stop();
-      cancelTimer?.();
-      const held = lease;
-      lease = undefined;
-      if (held) {
-        await ledger.leases
-          .release(held)
-          .catch((err: unknown) => logger.warn({ err }, "the lease of refunds was not released"));
-      }
-    },
-  };
+  return false;
 }

@@ -1,21 +1,59 @@
 import type { Address, Network } from "@coinslot/protocol";
-import type { Transaction, Updateable } from "kysely";
+import { type SqlBool, sql, type Transaction, type Updateable } from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
-import { endedRefundStates, type RefundState, type RefundsTable } from "../refunds-schema.ts";
+import type { RefundState, RefundsTable } from "../refunds-schema.ts";
 import type { LedgerSchema } from "../schema.ts";
 import type { RefundRow } from "./refund-row.ts";
 
-/** The next refunds to look at, those that are due first. */
+/** Written out, as in their partial index: SQLite uses it for no other form of the condition. */
+const isOpen = sql<SqlBool>`state not in ('final', 'void')`;
+
+/** Times of the next looks; `undefined` where nothing is to be looked at. */
+export interface NextLooks {
+  refundAt: number | undefined;
+  undeliveredAt: number | undefined;
+}
+
+/** Times of the next looks at the refunds of some networks, and at undelivered payments. */
+export async function findNextLooks(
+  { db, dialect }: LedgerReads,
+  networks: readonly Network[],
+): Promise<NextLooks> {
+  const none = sql<SqlBool>`1 = 0`;
+  const row = await db
+    .selectNoFrom((select) => [
+      select
+        .selectFrom("refunds")
+        .select("next_at")
+        .where(isOpen)
+        .where((where) =>
+          networks.length === 0 ? none : where("network", "in", dialect.among(networks)),
+        )
+        .orderBy("next_at")
+        .limit(1)
+        .as("refund_at"),
+      select
+        .selectFrom("refundable_payments")
+        .select("due_at")
+        .orderBy("due_at")
+        .limit(1)
+        .as("undelivered_at"),
+    ])
+    .executeTakeFirst();
+  return { refundAt: row?.refund_at ?? undefined, undeliveredAt: row?.undelivered_at ?? undefined };
+}
+
+/** The next refunds of a network to look at, those that are due first. */
 export function findDueRefunds(
   { db }: LedgerReads,
-  { now, networks, limit }: { now: number; networks: readonly Network[]; limit: number },
+  { now, network, limit }: { now: number; network: Network; limit: number },
 ): Promise<RefundRow[]> {
   return db
     .selectFrom("refunds")
     .selectAll()
-    .where("state", "not in", endedRefundStates)
+    .where(isOpen)
     .where("next_at", "<=", now)
-    .where("network", "in", networks)
+    .where("network", "=", network)
     .orderBy("next_at")
     .limit(limit)
     .execute();
@@ -27,7 +65,7 @@ export function countOpenRefunds({ db }: LedgerReads) {
     .selectFrom("refunds")
     .select(["network", "state"])
     .select(({ fn }) => fn.countAll().as("count"))
-    .where("state", "not in", endedRefundStates)
+    .where(isOpen)
     .groupBy(["network", "state"])
     .execute();
 }

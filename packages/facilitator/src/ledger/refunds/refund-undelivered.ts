@@ -1,5 +1,5 @@
 import type { Transaction } from "kysely";
-import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
+import type { LedgerContext } from "../ledger-context.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { create } from "./create-refund.ts";
@@ -14,26 +14,25 @@ export interface AutomaticLimits {
 }
 
 const maxAtOnce = 50;
+const maxDropped = 1_000;
 const dayMs = 86_400_000;
 /** A payment that is being served is looked at again. */
 const servedMs = 60_000;
+/** So is one on which the ledger cannot decide. */
+const brokenMs = 600_000;
 
-/** True if the policy of a route is to be applied to a payment. */
-export async function hasDueRefundable({ db }: LedgerReads, now: number): Promise<boolean> {
-  const row = await db
-    .selectFrom("refundable_payments")
-    .select("payment_id")
-    .where("due_at", "<=", now)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
-/** Begins the refunds of payments that were settled, and not delivered in time. */
+/**
+ * Begins the refunds of payments that were settled, and not delivered in time. A payment on which
+ * the ledger cannot decide is tried again later, and keeps no other one waiting.
+ *
+ * @param report is told of such a payment
+ */
 export async function refundUndelivered(
   ledger: LedgerContext,
   limits: AutomaticLimits,
+  report: (fault: { err: unknown; payment: string }) => void = () => {},
 ): Promise<RefundRow[]> {
+  while ((await dropDelivered(ledger)) === maxDropped);
   const due = await ledger.db
     .selectFrom("refundable_payments")
     .select("payment_id")
@@ -42,13 +41,50 @@ export async function refundUndelivered(
     .limit(maxAtOnce)
     .execute();
   const begun: RefundRow[] = [];
-  for (const { payment_id } of due) {
-    const row = await ledger.write((transaction) =>
-      refundOne(ledger, transaction, { ...limits, id: payment_id }),
-    );
-    if (row !== undefined) begun.push(row);
+  for (const { payment_id: id } of due) {
+    try {
+      const row = await ledger.write((transaction) =>
+        refundOne(ledger, transaction, { ...limits, id }),
+      );
+      if (row !== undefined) begun.push(row);
+    } catch (err) {
+      report({ err, payment: id });
+      await ledger.write((transaction) => postponeTo(transaction, id, ledger.now() + brokenMs));
+    }
   }
   return begun;
+}
+
+/** Most payments of a route with a policy are delivered: many go with one statement. */
+async function dropDelivered({ write, now }: LedgerContext): Promise<number> {
+  const { numDeletedRows } = await write((transaction) =>
+    transaction
+      .deleteFrom("refundable_payments")
+      .where("payment_id", "in", (select) =>
+        select
+          .selectFrom("refundable_payments as due")
+          .innerJoin("payments", "payments.id", "due.payment_id")
+          .select("due.payment_id")
+          .where("due.due_at", "<=", now())
+          .where("payments.delivered_at", "is not", null)
+          .orderBy("due.due_at")
+          .limit(maxDropped),
+      )
+      .executeTakeFirst(),
+  );
+  return Number(numDeletedRows);
+}
+
+async function postponeTo(
+  transaction: Transaction<LedgerSchema>,
+  id: string,
+  dueAt: number,
+): Promise<undefined> {
+  await transaction
+    .updateTable("refundable_payments")
+    .set({ due_at: dueAt })
+    .where("payment_id", "=", id)
+    .execute();
 }
 
 /**
@@ -72,13 +108,17 @@ async function refundOne(
   await lockPayers({ transaction, dialect, payers: [payer], now });
   const payment = await transaction
     .selectFrom("payments")
-    .select(["state", "delivered_at", "is_abandoned", "refunds_abandoned", "value"])
+    .select(["state", "delivered_at", "is_abandoned", "refunds_abandoned", "refund_after"])
+    .select(["value", "queued_at"])
     .where("id", "=", id)
     .$call(dialect.forUpdate)
     .executeTakeFirst();
   if (payment?.state !== "confirmed" || payment.delivered_at !== null) return drop();
   if (payment.is_abandoned === 1 && payment.refunds_abandoned !== 1) return drop();
   if (dialect.amount.decode(payment.value) < 2n * gasCost) return drop();
+  // The row has the time of its first reservation, which may not have been that of its sale.
+  const dueAt = (payment.queued_at ?? 0) + (payment.refund_after ?? 0) * 1000;
+  if (dueAt > now) return postpone(dueAt);
   const { count } = await transaction
     .selectFrom("refunds")
     .select(({ fn }) => fn.countAll().as("count"))
@@ -106,11 +146,7 @@ async function refundOne(
   async function drop(): Promise<undefined> {
     await transaction.deleteFrom("refundable_payments").where("payment_id", "=", id).execute();
   }
-  async function postpone(dueAt: number): Promise<undefined> {
-    await transaction
-      .updateTable("refundable_payments")
-      .set({ due_at: dueAt })
-      .where("payment_id", "=", id)
-      .execute();
+  function postpone(dueAt: number): Promise<undefined> {
+    return postponeTo(transaction, id, dueAt);
   }
 }
