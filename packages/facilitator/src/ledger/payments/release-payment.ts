@@ -1,5 +1,5 @@
 import type { Address } from "@coinslot/protocol";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is, timeIsOver } from "../states.ts";
@@ -17,7 +17,7 @@ export interface ReleaseRequest {
   hasRun?: boolean | undefined;
   /**
    * True if the buyer has left before its answer, false if the seller has failed. `undefined`: not
-   * known, and the last word stays.
+   * known. A buyer that has left once stays gone: all but the last byte may have reached it.
    */
   isAbandoned?: boolean | undefined;
 }
@@ -65,7 +65,8 @@ async function release(
       .set({
         token: null,
         owner: null,
-        ...(isAbandoned === undefined ? {} : { is_abandoned: isAbandoned ? 1 : 0 }),
+        ...(isAbandoned === true ? { is_abandoned: 1 } : {}),
+        ...(isAbandoned === false ? { is_abandoned: sql<number>`coalesce(is_abandoned, 0)` } : {}),
       })
       .where("token", "=", token)
       .returning(["state", "reason"])

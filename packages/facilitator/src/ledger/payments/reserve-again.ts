@@ -97,6 +97,9 @@ async function overwrite(
       submitted_at: null,
       delivered_at: null,
       closed_at: null,
+      // The promise of this sale, and not that of another route which the same authorization paid.
+      refund_after: row.refund_after ?? null,
+      refunds_abandoned: row.refunds_abandoned ?? null,
     })
     .where("id", "=", payment.id)
     .where("state", "=", payment.state)

@@ -1,0 +1,108 @@
+import { sql } from "kysely";
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { authorization, inclusion, order, payer, wish } from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { deliverPayment } from "../payments/deliver-payments.ts";
+import { enqueuePayment } from "../payments/enqueue-payments.ts";
+import { recordOutcomes } from "../payments/record-outcomes.ts";
+import { releasePayment } from "../payments/release-payment.ts";
+import { reservePayment } from "../payments/reserve-payments.ts";
+import type { ReserveWish } from "../payments/reserve-request.ts";
+import { refundUndelivered } from "./refund-undelivered.ts";
+
+const limits = { maxPerPayerPerDay: 1_000, gasCost: 0n };
+const promise = (includeAbandoned = false) => ({
+  sold: {
+    route: "GET /a",
+    resource: "/a",
+    wire: "x402v2" as const,
+    refund: { afterSeconds: 1, includeAbandoned },
+  },
+});
+const withoutPromise = { sold: { route: "GET /b", resource: "/b", wire: "x402v2" as const } };
+
+async function reserve(ledger: LedgerContext, wanted: ReserveWish) {
+  const reserved = await reservePayment(ledger, wanted);
+  if (reserved.outcome !== "reserved" && reserved.outcome !== "resumed") {
+    throw new Error(reserved.outcome);
+  }
+  return reserved.token;
+}
+
+/** Reserved, settled, and held by its request. */
+async function sell(ledger: LedgerContext, wanted: ReserveWish) {
+  const token = await reserve(ledger, wanted);
+  const { payer } = wanted.id;
+  const queued = await enqueuePayment(ledger, { token, payer, order });
+  if (queued === undefined) throw new Error("The reservation is lost");
+  await recordOutcomes(ledger, [{ confirmed: { ids: [queued.id], inclusion } }]);
+  return { id: queued.id, token };
+}
+
+const release = (ledger: LedgerContext, token: string, isAbandoned: boolean) =>
+  releasePayment(ledger, { token, payer, countsAgainstPayer: false, hasRun: true, isAbandoned });
+
+describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
+  const { join, wait, read } = ledgerForEachTest(engine, {
+    releaseLimit: { count: 1_000, windowMs: 1_000 },
+  });
+
+  it("keep the promise of the route that sold it last, and no other one's", async () => {
+    const ledger = await join("one");
+    const id = authorization();
+    // The buyer leaves before anything moves, and pays another route with the same authorization.
+    await release(ledger, await reserve(ledger, wish({ id, ...promise(true) })), true);
+    const sold = await sell(ledger, wish({ id, fingerprint: "GET /b", ...withoutPromise }));
+    await release(ledger, sold.token, true);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+  });
+
+  it("leave a buyer alone that has left once, though the seller fails at its return", async () => {
+    const ledger = await join("one");
+    const wanted = wish(promise());
+    const { token } = await sell(ledger, wanted);
+    await release(ledger, token, true);
+    await release(ledger, await reserve(ledger, wanted), false);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+  });
+
+  it("begin for a sale on its own time, not on that of an earlier reservation", async () => {
+    const ledger = await join("one");
+    const wanted = wish(promise());
+    await release(ledger, await reserve(ledger, wanted), true);
+    wait(2_000);
+    const { token, id } = await sell(ledger, wanted);
+    await release(ledger, token, false);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
+  });
+
+  it("are found among many that were delivered, at once", async () => {
+    const ledger = await join("one");
+    for (let index = 0; index < 120; index += 1) {
+      const { token } = await sell(ledger, wish(promise()));
+      await deliverPayment(ledger, token);
+    }
+    const { token, id } = await sell(ledger, wish(promise()));
+    await release(ledger, token, false);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
+    expect(await read(sql`select * from refundable_payments`)).toEqual([]);
+  });
+
+  it("begin although the ledger cannot decide on another payment", async () => {
+    const ledger = await join("one");
+    const broken = await sell(ledger, wish(promise()));
+    const { token, id } = await sell(ledger, wish(promise()));
+    await release(ledger, broken.token, false);
+    await release(ledger, token, false);
+    await read(sql`update payments set value = 'NaN' where id = ${broken.id}`);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
+  });
+});
