@@ -1,5 +1,5 @@
 import type { Address } from "@coinslot/protocol";
-import { findFloats, type RefundChange } from "../ledger/refunds/move-refund.ts";
+import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import {
   findRefundedPayment,
@@ -102,11 +102,11 @@ async function scheduleRefund(
 
 /** Accounts that may have signed this refund, in this ledger or in one that was lost. */
 async function accountsOf(
-  { context, settings }: RefundsContext,
+  { settings, readFloats }: RefundsContext,
   row: RefundRow,
 ): Promise<readonly Address[]> {
   const floats = [row.float, settings.float, ...settings.formerFloats];
-  const known = await findFloats(context.ledger);
+  const known = await readFloats();
   return [...new Set([...floats, ...known].filter((each) => each !== null && each !== undefined))];
 }
 
@@ -129,7 +129,9 @@ async function findWait(
     return later(refunds, looks.rare, { state: "review", cause: "payer_has_code" });
   }
   const isHeldElsewhere =
-    row.float !== null && row.float !== float && !(await isFormOver(refunds, settlement, { row, reading }));
+    row.float !== null &&
+    row.float !== float &&
+    !(await isFormOver(refunds, settlement, { row, reading }));
   if (isHeldElsewhere || float === undefined || sign === undefined) {
     return later(refunds, looks.waiting, { state: "unsigned", cause: "no_float" });
   }

@@ -1,4 +1,4 @@
-import type { Network } from "@coinslot/protocol";
+import type { Address, Network } from "@coinslot/protocol";
 import type { RefundSettings } from "../configuration/refund-options.ts";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
@@ -13,6 +13,8 @@ export interface RefundsContext {
   settlements: ReadonlyMap<Network, NetworkSettlement>;
   /** Facts of a token, cached for a minute. */
   readFacts(row: Pick<RefundRow, "network" | "asset">): Promise<TokenFacts>;
+  /** Accounts that have signed refunds of this ledger, cached for a minute: a read of all refunds. */
+  readFloats(): Promise<readonly Address[]>;
 }
 
 /** Pauses between two looks at a refund, in milliseconds. */

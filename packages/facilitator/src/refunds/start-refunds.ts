@@ -1,8 +1,9 @@
 import { RpcUnavailableError } from "@coinslot/chain";
-import type { Network } from "@coinslot/protocol";
+import type { Address, Network } from "@coinslot/protocol";
 import type { RefundSettings } from "../configuration/refund-options.ts";
 import {
   findDueRefunds,
+  findFloats,
   findNextLooks,
   moveRefund,
   type RefundChange,
@@ -24,6 +25,7 @@ const restMs = 5_000;
 /** Pause after a track has ended: what it wrote may be due again. */
 const busyMs = 200;
 const maxAtOnce = 50;
+const floatsMs = 60_000;
 
 /** The refunds of one process. */
 export interface RefundsWorker {
@@ -160,6 +162,7 @@ function createContext(options: {
   const { context, settings, settlements } = options;
   const { sign } = settings;
   const restMs = looks.waiting;
+  let floats: { read: Promise<readonly Address[]>; at: number } | undefined;
   const facts = new Map(
     [...settlements].map(([network, settlement]) => [
       network,
@@ -173,6 +176,16 @@ function createContext(options: {
       sign: sign && restAfterFailure(sign, { now: context.clock.now, restMs }),
     },
     settlements,
+    readFloats() {
+      const at = context.clock.now();
+      if (floats === undefined || at >= floats.at + floatsMs) {
+        floats = { read: findFloats(context.ledger), at };
+        floats.read.catch(() => {
+          floats = undefined;
+        });
+      }
+      return floats.read;
+    },
     async readFacts({ network, asset }) {
       const read = facts.get(network);
       if (read === undefined) throw new TypeError(`${network} is not served here`);
