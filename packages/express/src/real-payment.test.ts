@@ -141,6 +141,28 @@ it("an upfront handler that fails runs once more with our ledger, and then its p
   expect(await balanceOf(shop.payTo)).toBe(price);
 });
 
+it("a payment whose refund has begun runs no handler again, and buys nothing", async () => {
+  const facilitator = ownFacilitator();
+  const shop = await open({
+    facilitator,
+    handler: (_request, response) => void response.status(500).end(),
+  });
+  const buyer = await fundedBuyer();
+  const { headers } = await buyer.payFor(`${shop.url}/upfront`);
+  expect((await fetch(`${shop.url}/upfront`, { headers })).status).toBe(500);
+  const { payments } = await facilitator.payments.list({ payer: buyer.account.address });
+  const [payment] = payments;
+  const inclusion = payment?.inclusion;
+  await facilitator.refunds.create({ payment: payment?.id ?? "", idempotencyKey: "a" });
+  const refunded = await fetch(`${shop.url}/upfront`, { headers });
+  expect(refunded.status).toBe(402);
+  expect(await refunded.json()).toMatchObject({
+    error: "payment_refunded",
+    transaction: inclusion?.transactionHash,
+  });
+  expect(shop.runs()).toBe(1);
+});
+
 describe.each([
   ["our facilitator", ownFacilitator],
   [

@@ -47,7 +47,6 @@ export type RefundCause =
   | "earlier_refund"
   | "float_balance"
   | "daily_limit"
-  | "stopped"
   | "signer"
   | "chain"
   | "no_float"

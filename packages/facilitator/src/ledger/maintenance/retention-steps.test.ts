@@ -21,6 +21,8 @@ import {
   type PaymentFilter,
 } from "../queries/list-payments.ts";
 import { paymentStats } from "../queries/payment-stats.ts";
+import { createRefund } from "../refunds/create-refund.ts";
+import { listRefunds } from "../refunds/list-refunds.ts";
 import { findHashes, findHighestNonce } from "../transactions/find-transactions.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks } from "../transactions/undo-blocks.ts";
@@ -171,6 +173,42 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     now += day;
     await retire({ keepPaymentsMs: 2 * day });
     expect(await known()).toEqual([]);
+  });
+
+  it("keeps a payment and its refunds until they are over, and forgets them together", async () => {
+    const { id, token } = await settle({ value: 10n });
+    await deliverPayment(ledger, token);
+    const { id: refund } = await createRefund(ledger, {
+      payment: id,
+      amount: 4n,
+      idempotencyKey: "a",
+    });
+    now += day + 1;
+    await forgetAfterADay();
+    expect(await isArchived(id)).toBe(false);
+    const end = (which: string) =>
+      opened.database.kysely
+        .updateTable("refunds")
+        .set({ state: "final" })
+        .where("id", "=", which)
+        .execute();
+    await end(refund);
+    await retire();
+    expect(await isArchived(id)).toBe(true);
+    // An archived payment can be given back, up to what is left of it.
+    const rest = { payment: id, idempotencyKey: "b" };
+    await expect(createRefund(ledger, { ...rest, amount: 7n })).rejects.toMatchObject({
+      reason: "exceeds_payment",
+    });
+    const second = await createRefund(ledger, rest);
+    expect(second).toMatchObject({ n: 2, amount: 6n });
+    now += 2 * day;
+    await forgetAfterADay();
+    expect(await known()).toEqual([id]);
+    await end(second.id);
+    await forgetAfterADay();
+    expect(await known()).toEqual([]);
+    expect((await listRefunds(ledger)).refunds).toEqual([]);
   });
 
   it("keeps payments that may still be executed, resumed or delivered again", async () => {

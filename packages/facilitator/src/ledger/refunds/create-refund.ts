@@ -36,7 +36,7 @@ export async function createRefund(ledger: LedgerContext, request: CreateRefund)
  * Two callers with one key and two payments lock different rows: the unique index refuses the
  * second one. It finds the first one's refund then.
  */
-export async function retryOnce<Result>(work: () => Promise<Result>): Promise<Result> {
+async function retryOnce<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {

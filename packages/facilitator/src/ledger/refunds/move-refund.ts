@@ -59,17 +59,6 @@ export function findDueRefunds(
     .execute();
 }
 
-/** Open refunds by network and state, for the metrics. */
-export function countOpenRefunds({ db }: LedgerReads) {
-  return db
-    .selectFrom("refunds")
-    .select(["network", "state"])
-    .select(({ fn }) => fn.countAll().as("count"))
-    .where(isOpen)
-    .groupBy(["network", "state"])
-    .execute();
-}
-
 /** Accounts that have signed a refund, or were asked to. */
 export async function findFloats({ db }: LedgerReads): Promise<Address[]> {
   const rows = await db
