@@ -5,6 +5,7 @@ import { refundMethods } from "./refunds/refund-methods.ts";
 import { type RefundsWorker, startRefunds } from "./refunds/start-refunds.ts";
 import type { SettlementContext } from "./settle/context.ts";
 import type { NetworkSettlement } from "./settle/engine.ts";
+import { startBooks } from "./start-books.ts";
 import type { EngineOptions } from "./start-engine.ts";
 import { startIndexBuilds } from "./start-index-builds.ts";
 import { startMaintenance } from "./start-maintenance.ts";
@@ -56,6 +57,8 @@ export async function startHousekeeping(
   begun(() => operatorReads.close());
   const sums = startSums(context);
   begun(() => sums.stop());
+  const books = startBooks(context);
+  begun(() => books.stop());
   const retention = startRetention({ context, times, heartbeatLeaseMs });
   begun(() => retention.stop());
   const refunds = startRefunds({ context, settlements, settings: options.refunds });

@@ -18,6 +18,8 @@ export interface TransactionReceipt {
   transactionIndex?: number | undefined;
   isSuccess: boolean;
   gasUsed: bigint;
+  /** Wei that its sender paid for it; `undefined` where the node returns no price. */
+  gasCost?: bigint | undefined;
   /** In the order in which they were emitted. */
   logs: readonly ReceiptLog[];
 }
@@ -28,6 +30,9 @@ const quantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
 /** Reads a `transactionIndex`. Blame alone rests on it, so a malformed one counts as missing. */
 export const placeInBlock = quantity.transform(Number).optional().catch(undefined);
 
+/** The books alone rest on it, so a malformed one counts as missing. */
+const price = quantity.transform(BigInt).optional().catch(undefined);
+
 const receiptSchema = z.object({
   transactionHash: hex,
   blockNumber: quantity.transform(Number),
@@ -35,6 +40,9 @@ const receiptSchema = z.object({
   transactionIndex: placeInBlock,
   status: quantity,
   gasUsed: quantity.transform(BigInt),
+  effectiveGasPrice: price,
+  // Of rollups by the OP Stack: the fee of the chain below, on top of the gas.
+  l1Fee: price,
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex })),
 });
 
@@ -54,8 +62,10 @@ export function receiptCall(hash: Hex): RpcCall {
 function parseReceipt(result: unknown): TransactionReceipt | undefined {
   if (result === null || result === undefined) return undefined;
   if (pendingSchema.safeParse(result).success) return undefined;
-  const { status, ...receipt } = receiptSchema.parse(result);
-  return { isSuccess: BigInt(status) === 1n, ...receipt };
+  const { status, effectiveGasPrice, l1Fee = 0n, ...receipt } = receiptSchema.parse(result);
+  const gasCost =
+    effectiveGasPrice === undefined ? undefined : receipt.gasUsed * effectiveGasPrice + l1Fee;
+  return { isSuccess: BigInt(status) === 1n, ...receipt, gasCost };
 }
 
 /**

@@ -8,6 +8,7 @@ import type {
 } from "@coinslot/protocol";
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
+import type { BookTables } from "./books-schema.ts";
 import type {
   CodeBudgetsTable,
   CodeGasTable,
@@ -147,6 +148,8 @@ export interface TransactionsTable {
   block_number: number | null;
   block_hash: Hex | null;
   gas_used: number | null;
+  /** Native coin that it cost, in wei. `null` before its block, and where its price is unknown. */
+  gas_cost: Generated<StoredAmount | null>;
 }
 
 /** Every signed form of a transaction: the first one and its replacements. Stored before sent. */
@@ -270,7 +273,7 @@ export interface SecretsTable {
 }
 
 /** The tables of the ledger. */
-export interface LedgerSchema {
+export interface LedgerSchema extends BookTables {
   payments: PaymentsTable;
   orders: OrdersTable;
   transactions: TransactionsTable;

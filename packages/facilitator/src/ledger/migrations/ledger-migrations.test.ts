@@ -4,8 +4,10 @@ import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet"
 import { buildIndex, migrate, openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { postEarlier } from "../../books/post-earlier.ts";
 import { ledgerLater } from "../../testing/ledger-later.ts";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
+import { accounts } from "../books-schema.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { releaseAbandoned, sendHeartbeat } from "../maintenance/processes.ts";
@@ -256,6 +258,28 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       await releaseAbandoned(ledger);
       while (await sumPayments(ledger, 2));
       expect(await countSummed(ledger)).toEqual(await countListed(ledger));
+    });
+
+    it("post every confirmed payment to the books, once, before and after it is archived", async () => {
+      const ledger = ledgerLater(await openNewest(), 366 * day);
+      const { payments } = await listPayments(ledger, {});
+      const confirmed = payments.filter(({ state }) => state === "confirmed");
+      expect(await postEarlier(ledger, 1)).toBe(true);
+      await sendHeartbeat(ledger);
+      const times = { keepPaymentsMs: undefined, keepUndeliveredMs: day };
+      for (const step of retentionSteps(ledger, { ...times, keepSignaturesMs: day })) {
+        while ((await step()) === "again");
+      }
+      while (await postEarlier(ledger, 1));
+      const entries = await ledger.db.selectFrom("book_entries").selectAll().execute();
+      const found = entries.map((entry) => ({ ...entry, id: undefined, pay_to_id: undefined }));
+      const { wallet: debit, income: credit } = accounts;
+      expect(found.sort((one, other) => (one.source_id < other.source_id ? 1 : -1))).toEqual(
+        confirmed.map(({ id, authorization: { network, asset }, confirmedAt }) => ({
+          ...{ source_id: id, debit, credit, network, asset, posted_at: confirmedAt },
+          ...{ amount: ledger.dialect.amount.encode(1_000n), route_id: null },
+        })),
+      );
     });
 
     it("archive every payment that has ended, once a year has passed", async () => {

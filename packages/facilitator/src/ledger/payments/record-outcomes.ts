@@ -88,7 +88,7 @@ export function recordOutcomes(
     if (vouching.length > 0) {
       await addToRecords({ transaction, dialect: ledger.dialect, owners: vouching });
     }
-    if (settled) await settleTransaction({ transaction, ...settled });
+    if (settled) await settleTransaction({ transaction, dialect: ledger.dialect, ...settled });
     return changed.map((row) => toConcludedPayment(row, ledger.dialect));
   });
 }

@@ -1,4 +1,5 @@
 import type { Address, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { Inclusion } from "../payments/ledger-payment.ts";
@@ -11,13 +12,15 @@ export interface SettledTransaction {
   id: string;
   inclusion: Inclusion;
   gasUsed: bigint;
+  /** Wei; `undefined` where the node returned no price. */
+  gasCost?: bigint | undefined;
 }
 
 /** `open` → `settled`: a block holds the transaction, and every payment in it has its outcome. */
 export async function settleTransaction(
-  options: SettledTransaction & { transaction: Transaction<LedgerSchema> },
+  options: SettledTransaction & { transaction: Transaction<LedgerSchema>; dialect: Dialect },
 ): Promise<void> {
-  const { transaction, id, inclusion, gasUsed } = options;
+  const { transaction, dialect, id, inclusion, gasUsed, gasCost } = options;
   await transaction
     .updateTable("transactions")
     .set({
@@ -26,10 +29,16 @@ export async function settleTransaction(
       block_number: inclusion.blockNumber,
       block_hash: inclusion.blockHash,
       gas_used: Number(gasUsed),
+      gas_cost: isStorable(gasCost) ? dialect.amount.encode(gasCost) : null,
     })
     .where("id", "=", id)
     .where("state", "=", is("open"))
     .execute();
+}
+
+/** A node may return any price. One that no chain has must not keep the transaction open. */
+function isStorable(gasCost: bigint | undefined): gasCost is bigint {
+  return gasCost !== undefined && gasCost < 2n ** 128n;
 }
 
 /**

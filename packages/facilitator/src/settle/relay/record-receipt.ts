@@ -24,7 +24,7 @@ export async function recordReceipt(
   const { network, state, labels } = relayer;
   const { ledger, notifier, logger, metrics, faultPoint } = relayer.context;
   await faultPoint("included");
-  const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
+  const { transactionHash, blockNumber, blockHash, gasUsed, gasCost } = receipt;
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
   network.trialFloor.saw(BigInt(blockNumber));
   const depth = Math.max(0, Number(head) - blockNumber);
@@ -44,7 +44,7 @@ export async function recordReceipt(
   const changed = await recordOutcomes(
     ledger,
     outcomes,
-    isComplete ? { id: transaction.id, inclusion, gasUsed } : undefined,
+    isComplete ? { id: transaction.id, inclusion, gasUsed, gasCost } : undefined,
   );
   await faultPoint("recorded");
   transaction.payments = left;
