@@ -1,3 +1,7 @@
+export type { BookEntry, BookRange, BookSum } from "./books/book-entry.ts";
+export type { BooksReader, BooksStatus } from "./books/books-reader.ts";
+export type { BookCheckPage, BookedTransfer, BookFault } from "./books/check-entries.ts";
+export type { ChainTransfer } from "./books/find-transfer.ts";
 export {
   type FacilitatorConfiguration,
   readFacilitatorOptions,

@@ -32,7 +32,7 @@ describe.each(engines)("entries of the books on %s", (engine) => {
 
   it("record a refund that no payment of the engine has made", async () => {
     const ledger = await join("one");
-    const row = { network, asset, payer, nonce: hash(1), requested: null, cause: null };
+    const row = { network, asset, payer, nonce: hash(1), requested: null, cause: null } as const;
     const amount = ledger.dialect.amount.encode(7n);
     await ledger.db
       .insertInto("refunds")

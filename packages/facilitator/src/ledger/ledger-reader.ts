@@ -1,3 +1,4 @@
+import { type BooksReader, createBooksReader } from "../books/books-reader.ts";
 import type { Stop } from "../stops/stop.ts";
 import { readStops } from "./maintenance/stops.ts";
 import { openLedger } from "./open-ledger.ts";
@@ -31,6 +32,8 @@ export interface LedgerReader {
   stats(options?: StatsOptions): Promise<PaymentStats[]>;
   /** The stop switches that are set. */
   stops(): Promise<Stop[]>;
+  /** The books in double entry. */
+  readonly books: BooksReader;
   /** The relayers that a process has, or ever had, and what is in flight from each. */
   relayers(): Promise<RelayerStanding[]>;
   close(): Promise<void>;
@@ -69,6 +72,7 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
     },
     stats: (which) => paymentStats(reads, which),
     stops: () => readStops(reads),
+    books: createBooksReader(reads),
     relayers: () => listRelayers(reads),
     close,
   };

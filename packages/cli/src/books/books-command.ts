@@ -1,0 +1,9 @@
+import { Command } from "commander";
+import type { Io } from "../io.ts";
+import type { Terminal } from "../terminal.ts";
+import { checkCommand } from "./check-command.ts";
+
+/** `coinslot books`: the movements of money in double entry. */
+export function booksCommand(terminal: Terminal, io: Io): Command {
+  return new Command("books").addCommand(checkCommand(terminal, io));
+}

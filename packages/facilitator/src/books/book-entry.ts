@@ -1,0 +1,71 @@
+import type { Address, Hex, Network } from "@coinslot/protocol";
+import { type Account, accounts } from "../ledger/books-schema.ts";
+
+/** A movement of money in the books. */
+export interface BookEntry {
+  /** Order of posting. */
+  id: number;
+  /** Unix milliseconds: the period that it belongs to. */
+  postedAt: number;
+  /** The payment, or, of gas, the transaction. */
+  sourceId: string;
+  kind: "payment" | "refund" | "gas";
+  /** True if it takes an earlier entry of its source back. */
+  isReversal: boolean;
+  /** Account that receives the amount. */
+  debit: Account;
+  /** Account that gives it. */
+  credit: Account;
+  /** In the smallest unit. */
+  amount: bigint;
+  network: Network;
+  /** The token; `undefined`: the native coin. */
+  asset: Address | undefined;
+  route: string | undefined;
+  payTo: string | undefined;
+  payer: Address | undefined;
+  transaction: Hex | undefined;
+  /** `undefined` where its source is not kept any more. */
+  isFinal: boolean | undefined;
+}
+
+/** Entries of one day, currency, route and pair of accounts. */
+export interface BookSum
+  extends Pick<BookEntry, "kind" | "isReversal" | "debit" | "credit" | "network" | "asset"> {
+  /** Whole days since 1970, in UTC. */
+  day: number;
+  route: string | undefined;
+  count: number;
+  amount: bigint;
+}
+
+/** A time for which books are read. Unix milliseconds. */
+export interface BookRange {
+  from: number;
+  /** Exclusive. */
+  before: number;
+}
+
+const names = new Map<number, Account>(
+  Object.entries(accounts).map(([name, number]) => [number, name as Account]),
+);
+
+/** @throws RangeError for a number of a newer program */
+export function accountOf(number: number): Account {
+  const name = names.get(number);
+  if (name === undefined) throw new RangeError(`The books have an unknown account ${number}`);
+  return name;
+}
+
+/** The kind of a movement, by its accounts. */
+export function kindOf(debit: number, credit: number): Pick<BookEntry, "kind" | "isReversal"> {
+  const between = (to: number, from: number) => debit === to && credit === from;
+  const { wallet, income, refunds, float, gas, relayers } = accounts;
+  if (between(wallet, income)) return { kind: "payment", isReversal: false };
+  if (between(income, wallet)) return { kind: "payment", isReversal: true };
+  if (between(refunds, float)) return { kind: "refund", isReversal: false };
+  if (between(float, refunds)) return { kind: "refund", isReversal: true };
+  if (between(gas, relayers)) return { kind: "gas", isReversal: false };
+  if (between(relayers, gas)) return { kind: "gas", isReversal: true };
+  throw new RangeError(`The books have an unknown movement ${debit}/${credit}`);
+}

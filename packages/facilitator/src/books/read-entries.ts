@@ -1,0 +1,144 @@
+import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
+import { type Selectable, sql } from "kysely";
+import type { BookEntriesTable } from "../ledger/books-schema.ts";
+import type { LedgerReads } from "../ledger/ledger-context.ts";
+import { inSnapshot } from "../ledger/ledger-reads.ts";
+import { accountOf, type BookEntry, type BookRange, kindOf } from "./book-entry.ts";
+import { createNames } from "./name-sold.ts";
+
+/** Rows read at once: memory does not grow with the books. */
+const pageRows = 1_000;
+
+/** The columns of an entry. SQLite reads `*` in twice the time. */
+export const entryColumns = [
+  "id",
+  "posted_at",
+  "route_id",
+  "pay_to_id",
+  "debit",
+  "credit",
+  "source_id",
+  "amount",
+  "network",
+  "asset",
+] as const;
+
+type EntryRow = Selectable<BookEntriesTable>;
+
+/**
+ * The entries of a time, in the order of their times, page by page. Each page is of one moment, and
+ * begins behind the last row of the one before.
+ */
+export async function* readEntries(
+  reads: LedgerReads,
+  range: BookRange,
+  limit = pageRows,
+): AsyncGenerator<BookEntry[], void, void> {
+  const names = createNames(reads);
+  let after: Pick<EntryRow, "posted_at" | "id"> = { posted_at: range.from, id: 0 };
+  for (;;) {
+    const last = after;
+    const { rows, sources } = await inSnapshot(reads, async (snapshot) => {
+      const page = await selectEntries(snapshot, { after: last, before: range.before, limit });
+      return { rows: page, sources: await readSources(snapshot, page) };
+    });
+    await names.learn(rows.flatMap(({ route_id, pay_to_id }) => [route_id, pay_to_id]));
+    if (rows.length > 0) {
+      yield rows.map((row) => ({
+        ...toEntry(row, reads),
+        route: names.nameOf(row.route_id),
+        payTo: names.nameOf(row.pay_to_id),
+        ...(sources.get(row.source_id) ?? noSource),
+      }));
+    }
+    const next = rows.at(-1);
+    if (next === undefined || rows.length < limit) return;
+    after = next;
+  }
+}
+
+/** Keyset page by time and id. */
+export function selectEntries(
+  { db }: LedgerReads,
+  wish: { after: Pick<EntryRow, "posted_at" | "id">; before: number; limit: number },
+): Promise<EntryRow[]> {
+  const { after, before, limit } = wish;
+  return db
+    .selectFrom("book_entries")
+    .select(entryColumns)
+    .where(sql<boolean>`(posted_at, id) > (${after.posted_at}, ${after.id})`)
+    .where("posted_at", "<", before)
+    .orderBy("posted_at")
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+}
+
+/** An entry by its row alone. */
+export function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">) {
+  return {
+    id: row.id,
+    postedAt: row.posted_at,
+    sourceId: row.source_id,
+    ...kindOf(row.debit, row.credit),
+    debit: accountOf(row.debit),
+    credit: accountOf(row.credit),
+    amount: dialect.amount.decode(row.amount),
+    network: row.network,
+    asset: row.asset === "" ? undefined : toLowerHex(row.asset as Hex),
+  };
+}
+
+type Source = Pick<BookEntry, "payer" | "transaction" | "isFinal">;
+const noSource: Source = { payer: undefined, transaction: undefined, isFinal: undefined };
+
+/** Payments, archived payments and transactions of some entries, by their ids. */
+async function readSources(
+  { db, dialect }: LedgerReads,
+  rows: readonly EntryRow[],
+): Promise<Map<string, Source>> {
+  const found = new Map<string, Source>();
+  const missing = () => [
+    ...new Set(rows.flatMap(({ source_id: id }) => (found.has(id) ? [] : [id]))),
+  ];
+  const add = (row: {
+    id: string;
+    payer: Address | Uint8Array | null;
+    transaction_hash: Hex | Uint8Array | null;
+    final_at: number | null;
+  }) =>
+    found.set(row.id, {
+      payer: hexOf(row.payer),
+      transaction: hexOf(row.transaction_hash),
+      isFinal: row.final_at !== null,
+    });
+  for (const table of ["payments", "archived_payments", "refunds"] as const) {
+    const wanted = missing();
+    if (wanted.length === 0) return found;
+    const query = db
+      .selectFrom(table)
+      .select(["id", "payer", "transaction_hash", "final_at"])
+      .where("id", "in", dialect.among(wanted));
+    for (const row of await query.execute()) add(row);
+  }
+  const ids = missing();
+  if (ids.length === 0) return found;
+  const sent = await db
+    .selectFrom("transactions")
+    .select(["id", "hash", "state"])
+    .where("id", "in", dialect.among(ids))
+    .execute();
+  for (const { id, hash, state } of sent) {
+    found.set(id, {
+      payer: undefined,
+      transaction: hash ?? undefined,
+      isFinal: state === "final",
+    });
+  }
+  return found;
+}
+
+function hexOf(value: Address | Uint8Array | null): Hex | undefined {
+  if (value === null) return undefined;
+  return typeof value === "string" ? value : `0x${Buffer.from(value).toString("hex")}`;
+}
