@@ -157,6 +157,32 @@ describe.each(["sqlite", "postgres"] as const)("coinslot books, on %s", (engine)
     });
   });
 
+  it("are exported entry by entry, and in sums", async () => {
+    const { out } = await books("export", "--rate", "XPL=0.25");
+    const [heading = "", ...rows] = out.trimEnd().split("\r\n");
+    expect(heading).toMatch(
+      /^time,network,token,route,movement,debit,credit,amount,currency,usd,value/,
+    );
+    const sold = rows.filter((row) => row.includes(",payment,wallet,income,0.001,USDT0,"));
+    expect(sold).toHaveLength(sales);
+    for (const row of sold) expect(row).toMatch(/GET \/weather,.*0x[0-9a-f]{64},.*,final$/);
+    const gas = rows.filter((row) => row.includes(",gas,gas,relayers,"));
+    expect(gas.length).toBeGreaterThan(0);
+    expect(rows).toHaveLength(sold.length + gas.length);
+    const today = new Date().toISOString().slice(0, 10);
+    const sums = await books("export", "--by", "day", "route");
+    expect(sums.out).toContain(
+      `${today},GET /weather,payment,wallet,income,0.003,USDT0,,${sales}\r\n`,
+    );
+    expect((await books("export", "--to", "2026-01-01")).out.trimEnd().split("\r\n")).toEqual([
+      heading,
+    ]);
+    const bean = await books("export", "--format", "beancount", "--by", "day", "network");
+    expect(bean.out).toContain("  Assets:Coinslot:Wallet:Eip155-9745  0.003 USDT0\n");
+    expect((await books("export", "--rate", "XPL=much")).code).toBe(exitCode.usage);
+    expect((await books("export", "--from", "2026-02-30")).code).toBe(exitCode.usage);
+  });
+
   it("list other transfers to the recipient as not ours, which are no difference", async () => {
     const { buyer, seller: recipient } = devnet.accounts;
     const hash = await devnet.client.writeContract({
