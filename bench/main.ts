@@ -4,6 +4,7 @@
 //   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
+import { books } from "./scenarios/growth/books.ts";
 import { bounds } from "./scenarios/growth/bounds.ts";
 import { fleet } from "./scenarios/growth/fleet.ts";
 import { nodeBill } from "./scenarios/growth/node-bill.ts";
@@ -32,6 +33,7 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   webhooks: () => webhooks("sqlite"),
   "webhooks-postgres": () => webhooks("postgres"),
   indexing,
+  "growth-books": books,
   "growth-bounds": bounds,
   "indexing-queries": () => indexingQueries("sqlite"),
   "indexing-queries-postgres": () => indexingQueries("postgres"),

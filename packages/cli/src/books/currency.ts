@@ -9,8 +9,18 @@ export interface Currency {
   decimals: number;
 }
 
+/** Currencies by network and token: an export asks for each row. */
+const known = new Map<string, Currency>();
+
 /** The currency of a token, or, without one, the native coin of the network. */
 export function currencyOf(network: Network, asset: Address | undefined): Currency {
+  const key = `${network}/${asset}`;
+  const currency = known.get(key) ?? findCurrency(network, asset);
+  known.set(key, currency);
+  return currency;
+}
+
+function findCurrency(network: Network, asset: Address | undefined): Currency {
   const chainId = Number(network.slice(network.indexOf(":") + 1));
   if (asset === undefined) {
     const { symbol, decimals } = getChainPreset(chainId).nativeCurrency;

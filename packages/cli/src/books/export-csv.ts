@@ -10,10 +10,8 @@ export function csvFormat(rates: Rates, groups: readonly ExportGroup[]): Journal
   const columns = groups.length === 0 ? entryColumns : sumColumns(groups);
   return {
     begin: formatCsvRow(columns),
-    write(movement, currency) {
-      const cells = cellsOf(movement, currency, rates);
-      return formatCsvRow(columns.map((column) => cells[column] ?? null));
-    },
+    write: (movement, currency) =>
+      formatCsvRow(columns.map((column) => cells[column](movement, currency, rates))),
   };
 }
 
@@ -39,34 +37,28 @@ function sumColumns(groups: readonly ExportGroup[]): Column[] {
   return [...groups.filter((group) => group !== "token"), ...common, "count"];
 }
 
-function cellsOf(
-  movement: Movement,
-  currency: Currency,
-  rates: Rates,
-): Partial<Record<Column, string | number | null>> {
-  const { time, network, route, kind, isReversal, debit, credit, amount, count, entry } = movement;
-  const iso = time === undefined ? null : new Date(time).toISOString();
-  return {
-    time: iso,
-    day: time === undefined ? null : formatDay(time),
-    network: network ?? null,
-    route: route ?? null,
-    movement: isReversal ? `${kind} reversal` : kind,
-    debit,
-    credit,
-    amount: formatMoney(amount, currency.decimals),
-    currency: currency.code,
-    usd: dollarsOf(amount, currency, rates) ?? null,
-    count,
-    token: entry?.asset ?? null,
-    value: amount.toString(),
-    source: entry?.sourceId ?? null,
-    transaction: entry?.transaction ?? null,
-    payer: entry?.payer ?? null,
-    payTo: entry?.payTo ?? null,
-    state: entry?.isFinal === undefined ? null : entry.isFinal ? "final" : "pending",
-  };
-}
+type Cell = (movement: Movement, currency: Currency, rates: Rates) => string | number | null;
+
+const cells: Record<Column, Cell> = {
+  time: ({ time }) => (time === undefined ? null : new Date(time).toISOString()),
+  day: ({ time }) => (time === undefined ? null : formatDay(time)),
+  network: ({ network }) => network ?? null,
+  route: ({ route }) => route ?? null,
+  movement: ({ kind, isReversal }) => (isReversal ? `${kind} reversal` : kind),
+  debit: ({ debit }) => debit,
+  credit: ({ credit }) => credit,
+  amount: ({ amount }, { decimals }) => formatMoney(amount, decimals),
+  currency: (_, { code }) => code,
+  usd: ({ amount }, currency, rates) => dollarsOf(amount, currency, rates) ?? null,
+  count: ({ count }) => count,
+  token: ({ entry }) => entry?.asset ?? null,
+  value: ({ amount }) => amount.toString(),
+  source: ({ entry }) => entry?.sourceId ?? null,
+  transaction: ({ entry }) => entry?.transaction ?? null,
+  payer: ({ entry }) => entry?.payer ?? null,
+  payTo: ({ entry }) => entry?.payTo ?? null,
+  state: ({ entry }) => (entry?.isFinal === undefined ? null : entry.isFinal ? "final" : "pending"),
+};
 
 /** Exact: an amount times a decimal rate. */
 function dollarsOf(amount: bigint, { code, decimals }: Currency, rates: Rates): string | undefined {

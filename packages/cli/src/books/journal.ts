@@ -118,16 +118,12 @@ function describe({ kind, isReversal, count, route }: Movement): string {
 function factsOf({ entry }: Movement): [name: string, value: string][] {
   if (entry === undefined) return [];
   const { sourceId, transaction, payer, payTo, isFinal } = entry;
-  const facts: [string, string | undefined][] = [
-    ["source", sourceId],
-    ["transaction", transaction],
-    ["payer", payer],
-    ["payto", payTo],
-    ["state", isFinal === undefined ? undefined : isFinal ? "final" : "pending"],
-  ];
-  return facts.flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, value]],
-  );
+  const facts: [string, string][] = [["source", sourceId]];
+  if (transaction !== undefined) facts.push(["transaction", transaction]);
+  if (payer !== undefined) facts.push(["payer", payer]);
+  if (payTo !== undefined) facts.push(["payto", payTo]);
+  if (isFinal !== undefined) facts.push(["state", isFinal ? "final" : "pending"]);
+  return facts;
 }
 
 /** Text of a string in quotes. */

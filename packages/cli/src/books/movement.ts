@@ -47,9 +47,19 @@ export async function* readMovements(
 
 function toMovement(entry: BookEntry): Movement {
   const { kind, isReversal, debit, credit, amount, network, asset, route } = entry;
-  const currency = { network, asset };
-  const same = { kind, isReversal, debit, credit, amount, network, currency, route };
-  return { ...same, time: entry.postedAt, count: 1, entry };
+  return {
+    kind,
+    isReversal,
+    debit,
+    credit,
+    amount,
+    network,
+    currency: { network, asset },
+    route,
+    time: entry.postedAt,
+    count: 1,
+    entry,
+  };
 }
 
 function addSum(

@@ -57,15 +57,27 @@ export function accountOf(number: number): Account {
   return name;
 }
 
+type Kind = Pick<BookEntry, "kind" | "isReversal">;
+
+const { wallet, income, refunds, float, gas, relayers } = accounts;
+const kinds = new Map<number, Kind>([
+  [pairOf(wallet, income), { kind: "payment", isReversal: false }],
+  [pairOf(income, wallet), { kind: "payment", isReversal: true }],
+  [pairOf(refunds, float), { kind: "refund", isReversal: false }],
+  [pairOf(float, refunds), { kind: "refund", isReversal: true }],
+  [pairOf(gas, relayers), { kind: "gas", isReversal: false }],
+  [pairOf(relayers, gas), { kind: "gas", isReversal: true }],
+]);
+
 /** The kind of a movement, by its accounts. */
-export function kindOf(debit: number, credit: number): Pick<BookEntry, "kind" | "isReversal"> {
-  const between = (to: number, from: number) => debit === to && credit === from;
-  const { wallet, income, refunds, float, gas, relayers } = accounts;
-  if (between(wallet, income)) return { kind: "payment", isReversal: false };
-  if (between(income, wallet)) return { kind: "payment", isReversal: true };
-  if (between(refunds, float)) return { kind: "refund", isReversal: false };
-  if (between(float, refunds)) return { kind: "refund", isReversal: true };
-  if (between(gas, relayers)) return { kind: "gas", isReversal: false };
-  if (between(relayers, gas)) return { kind: "gas", isReversal: true };
-  throw new RangeError(`The books have an unknown movement ${debit}/${credit}`);
+export function kindOf(debit: number, credit: number): Kind {
+  const kind = kinds.get(pairOf(debit, credit));
+  if (kind === undefined) {
+    throw new RangeError(`The books have an unknown movement ${debit}/${credit}`);
+  }
+  return kind;
+}
+
+function pairOf(debit: number, credit: number): number {
+  return debit * 1_000 + credit;
 }

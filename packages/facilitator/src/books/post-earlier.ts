@@ -1,5 +1,4 @@
-import type { Network } from "@coinslot/protocol";
-import type { Dialect, StoredAmount } from "@coinslot/storage";
+import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import { accounts } from "../ledger/books-schema.ts";
 import { forProcess, type LedgerContext } from "../ledger/ledger-context.ts";
@@ -29,8 +28,7 @@ export async function postEarlier(ledger: LedgerContext, limit = maxAtOnce): Pro
       .executeTakeFirstOrThrow();
     if (posted_to >= last_id) return false;
     const to = await findEnd(transaction, { posted_to, last_id, limit });
-    const rows = await readEarlier(transaction, { dialect, from: posted_to, to });
-    await dialect.insertMany<LedgerSchema, "book_entries">(transaction, "book_entries", rows);
+    await postBetween(transaction, { dialect, from: posted_to, to });
     await transaction.updateTable("book_progress").set({ posted_to: to }).execute();
     return to < last_id;
   }, forProcess);
@@ -66,52 +64,42 @@ async function findEnd(
   return ends.sort()[0] ?? last_id;
 }
 
-interface EarlierRow {
-  source_id: string;
-  network: Network;
-  asset: string;
-  amount: StoredAmount;
-  route_id: number | null;
-  pay_to_id: number | null;
-  posted_at: number;
-  debit: number;
-  credit: number;
-}
-
 /**
- * Payments that were confirmed when the books began: confirmed ones without an entry, and those
+ * Posts the payments that were confirmed when the books began: confirmed ones without an entry, and those
  * whose first entry takes one back. The latter may be sold anew since, so that entry describes them.
  * One statement: a payment may be archived, or change, between two.
  */
-async function readEarlier(
+async function postBetween(
   transaction: Transaction<LedgerSchema>,
   { dialect, from, to }: { dialect: Dialect; from: string; to: string },
-): Promise<EarlierRow[]> {
+): Promise<void> {
   const hexOfAsset =
     dialect.engine === "sqlite" ? sql`lower(hex(asset))` : sql`encode(asset, 'hex')`;
   const { wallet, income, refunds, float } = accounts;
   const described = sql.raw(`
-    value as amount, route_id, pay_to_id, coalesce(confirmed_at, created_at) as posted_at,
-    case when refund_of is null then ${wallet} else ${refunds} end as debit,
-    case when refund_of is null then ${income} else ${float} end as credit
+    value, route_id, pay_to_id, coalesce(confirmed_at, created_at),
+    case when refund_of is null then ${wallet} else ${refunds} end,
+    case when refund_of is null then ${income} else ${float} end
   `);
   const isEarlier = sql`id > ${from} and id <= ${to} and state = 'confirmed' and not exists (
     select 1 from book_entries where source_id = earlier.id
   )`;
-  const { rows } = await sql<EarlierRow>`
-    select id as source_id, network, asset, ${described}
+  await sql`
+    insert into book_entries (source_id, network, asset, amount, route_id, pay_to_id, posted_at, debit, credit)
+    select id, network, asset, ${described}
     from payments as earlier where ${isEarlier}
     union all
-    select id as source_id, network, '0x' || ${hexOfAsset} as asset, ${described}
+    select id, network, '0x' || ${hexOfAsset}, ${described}
     from archived_payments as earlier where ${isEarlier}
     union all
     select source_id, network, asset, amount, route_id, pay_to_id, posted_at,
-      credit as debit, debit as credit
-    from book_entries as taken where source_id > ${from} and source_id <= ${to}
-      and debit in (${income}, ${float}) and not exists (
+      credit, debit
+    from book_entries as taken where source_id in (
+        select id from payments where id > ${from} and id <= ${to}
+        union all select id from archived_payments where id > ${from} and id <= ${to}
+      ) and debit in (${income}, ${float}) and not exists (
         select 1 from book_entries as other
         where other.source_id = taken.source_id and other.id < taken.id
       )
   `.execute(transaction);
-  return rows;
 }

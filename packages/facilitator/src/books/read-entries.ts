@@ -1,4 +1,4 @@
-import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
+import type { Address, Hex } from "@coinslot/protocol";
 import { type Selectable, sql } from "kysely";
 import type { BookEntriesTable } from "../ledger/books-schema.ts";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
@@ -44,12 +44,17 @@ export async function* readEntries(
     });
     await names.learn(rows.flatMap(({ route_id, pay_to_id }) => [route_id, pay_to_id]));
     if (rows.length > 0) {
-      yield rows.map((row) => ({
-        ...toEntry(row, reads),
-        route: names.nameOf(row.route_id),
-        payTo: names.nameOf(row.pay_to_id),
-        ...(sources.get(row.source_id) ?? noSource),
-      }));
+      yield rows.map((row) => {
+        // Members one by one: spreading them takes half of an export's time.
+        const source = sources.get(row.source_id) ?? noSource;
+        const entry: BookEntry = toEntry(row, reads);
+        entry.route = names.nameOf(row.route_id);
+        entry.payTo = names.nameOf(row.pay_to_id);
+        entry.payer = source.payer;
+        entry.transaction = source.transaction;
+        entry.isFinal = source.isFinal;
+        return entry;
+      });
     }
     const next = rows.at(-1);
     if (next === undefined || rows.length < limit) return;
@@ -75,17 +80,24 @@ export function selectEntries(
 }
 
 /** An entry by its row alone. */
-export function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">) {
+export function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">): BookEntry {
+  const { kind, isReversal } = kindOf(row.debit, row.credit);
   return {
     id: row.id,
     postedAt: row.posted_at,
     sourceId: row.source_id,
-    ...kindOf(row.debit, row.credit),
+    kind,
+    isReversal,
     debit: accountOf(row.debit),
     credit: accountOf(row.credit),
     amount: dialect.amount.decode(row.amount),
     network: row.network,
-    asset: row.asset === "" ? undefined : toLowerHex(row.asset as Hex),
+    asset: row.asset === "" ? undefined : `0x${row.asset.slice(2)}`,
+    route: undefined,
+    payTo: undefined,
+    payer: undefined,
+    transaction: undefined,
+    isFinal: undefined,
   };
 }
 

@@ -44,7 +44,9 @@ export async function keepBooks<Schema>(
       .column("posted_at")
       .execute();
   }
-  await schema.createIndex("book_entries_source").on("book_entries").column("source_id").execute();
+  const bySource = schema.createIndex("book_entries_source").on("book_entries").column("source_id");
+  // Only equal ids are looked for. A hash is a third of the long ids.
+  await (isSqlite ? bySource : bySource.using("hash")).execute();
   await schema
     .createTable("book_sums")
     .addColumn("day", types.integer, (column) => column.notNull())
