@@ -48,6 +48,7 @@ const commands: Readonly<Record<string, Entry>> = {
   refunds: {
     summary: "give payments back, list refunds, and sign them on a machine without a network",
     load: async () => (await import("./refunds/refunds-command.ts")).refundsCommand,
+  },
   books: {
     summary: "check, show, export and close the books: every movement of money, in double entry",
     load: async () => (await import("./books/books-command.ts")).booksCommand,

@@ -1,7 +1,10 @@
 export type { BookEntry, BookRange, BookSum } from "./books/book-entry.ts";
+export { closeBooks, sealBooks } from "./books/books-operations.ts";
 export type { BooksReader, BooksStatus } from "./books/books-reader.ts";
 export type { BookCheckPage, BookedTransfer, BookFault } from "./books/check-entries.ts";
 export type { ChainTransfer } from "./books/find-transfer.ts";
+export { type Receipt, receiptOf, type Sold } from "./books/receipt.ts";
+export { receiptPage } from "./books/receipt-page.ts";
 export {
   type FacilitatorConfiguration,
   readFacilitatorOptions,

@@ -141,8 +141,8 @@ describe.each(["sqlite", "postgres"] as const)("coinslot books, on %s", (engine)
       {
         name: "a transfer whose payment is not confirmed",
         plant: [
-          // Blocks are read from that of the first confirmed payment on.
-          `update payments set state = 'failed' where id = (select max(id) from payments)`,
+          // Blocks are read from that of the first confirmed payment on. The seller watches failed ones.
+          `update payments set state = 'released' where id = (select max(id) from payments)`,
         ],
         found: [/^not posted .*0\.001 USDT0/],
       },
@@ -181,6 +181,49 @@ describe.each(["sqlite", "postgres"] as const)("coinslot books, on %s", (engine)
     expect(bean.out).toContain("  Assets:Coinslot:Wallet:Eip155-9745  0.003 USDT0\n");
     expect((await books("export", "--rate", "XPL=much")).code).toBe(exitCode.usage);
     expect((await books("export", "--from", "2026-02-30")).code).toBe(exitCode.usage);
+  });
+
+  it("are shown as balances, whose sum per currency is zero", async () => {
+    const { out } = await books("show", "--json");
+    const { balances, closedUntil, isUnfinished, unpricedTransactions } = JSON.parse(out);
+    expect({ closedUntil, isUnfinished, unpricedTransactions }).toEqual({
+      ...{ closedUntil: null, isUnfinished: false, unpricedTransactions: 0 },
+    });
+    const of = (account: string) =>
+      balances.find((balance: { account: string }) => balance.account === account);
+    const { network } = devnet;
+    expect(of("wallet")).toEqual({
+      account: "wallet",
+      network,
+      amount: "0.003",
+      currency: "USDT0",
+    });
+    expect(of("income").amount).toBe("-0.003");
+    expect(of("relayers").amount).toBe(`-${of("gas").amount}`);
+    expect(Number(of("gas").amount)).toBeGreaterThan(0);
+  });
+
+  it("close a period that is over, through the seller that holds the ledger", async () => {
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const today = new Date().toISOString().slice(0, 10);
+    const early = await books("close", "--until", today);
+    expect(early).toMatchObject({ code: exitCode.failed });
+    expect(early.err).toContain("is not over yet");
+    for (const words of ["The books are closed", "The books were closed before"]) {
+      const closed = await books("close", "--until", yesterday);
+      expect(closed).toMatchObject({ code: exitCode.done, err: "" });
+      expect(closed.out).toContain(`${words} up to the end of ${yesterday}.`);
+      expect(closed.out).toMatch(/Digest: [0-9a-f]{64}\n/);
+    }
+    expect((await books("show")).err).toBe(`Closed up to the end of ${yesterday}.\n`);
+    expect((await books("close", "--until", "2026-01-01")).code).toBe(exitCode.failed);
+    expect((await books("check")).code).toBe(exitCode.done);
+    await execute(
+      `insert into book_sums (day, network, asset, route_id, debit, credit, count, amount, digest)
+        values (20000, '${devnet.network}', '${devnet.token}', 0, 1, 2, 1, ${amountOf("5")}, '')`,
+    );
+    expect((await books("check")).out).toContain("closed period changed");
+    await execute("delete from book_sums");
   });
 
   it("list other transfers to the recipient as not ours, which are no difference", async () => {

@@ -1,15 +1,16 @@
 import { createRpcPool, getChainPreset } from "@coinslot/chain";
-import type { BookFault, BooksReader } from "@coinslot/facilitator";
-import { findKnownToken, formatMoney, type Network } from "@coinslot/protocol";
+import type { BookFault, BooksReader, BooksStatus } from "@coinslot/facilitator";
+import type { Network } from "@coinslot/protocol";
 import { Command } from "commander";
 import { InterruptedError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
 import { readNetworks } from "../networks.ts";
 import { readLedger } from "../payments/read-ledger.ts";
-import { formatJson, formatTable, type Terminal } from "../terminal.ts";
+import { formatJson, type Terminal } from "../terminal.ts";
 import { addRangeOptions, formatDay, type RangeOptions, toRange } from "./book-range.ts";
-import { type ChainCheck, type ChainComparison, createChainCheck } from "./check-chain.ts";
+import { type ChainCheck, createChainCheck } from "./check-chain.ts";
+import { type CheckResult, describeCheck, notOurs, printRows } from "./check-rows.ts";
 import { createProgress } from "./progress.ts";
 
 interface CheckOptions extends RangeOptions {
@@ -42,7 +43,7 @@ Examples:
       const result = await readLedger({ terminal, io, ledger }, (_, { books }) =>
         runCheck({ terminal, io, books, options }),
       );
-      const rows = describe(result);
+      const rows = describeCheck(result);
       if (json) terminal.out(formatJson(result));
       else printRows(terminal, rows);
       const count = rows.filter(({ about }) => about !== notOurs).length;
@@ -59,14 +60,16 @@ Examples:
     });
 }
 
-interface CheckResult {
-  /** Payments and entries read. */
-  checked: number;
-  faults: BookFault[];
-  chains: ChainComparison[];
-  /** Networks of payments that no endpoint is configured for. */
-  unconfigured: Network[];
-  isUnfinished: boolean;
+/** Closed periods whose digest is another one now. */
+async function findChanged(books: BooksReader, periods: BooksStatus["periods"]): Promise<string[]> {
+  const changed: string[] = [];
+  for (const [index, { closedTo, digest }] of periods.entries()) {
+    const from = periods[index + 1]?.closedTo ?? 0;
+    if (digest === undefined) continue;
+    const found = await books.digest({ from, before: closedTo });
+    if (found !== digest) changed.push(formatDay(closedTo - 1));
+  }
+  return changed;
 }
 
 async function runCheck(parts: {
@@ -92,9 +95,10 @@ async function runCheck(parts: {
       progress.show(`checked to ${formatDay(position)}, ${checked} rows`);
     }
     const compared = (await chains?.finish(options.to !== undefined)) ?? [];
-    const { isUnfinished } = await books.status();
+    const { isUnfinished, periods } = await books.status();
+    const changed = await findChanged(books, periods);
     const unconfigured = [...(chains?.unconfigured ?? [])];
-    return { checked, faults, chains: compared, unconfigured, isUnfinished };
+    return { checked, faults, chains: compared, unconfigured, changed, isUnfinished };
   } catch (error) {
     if (!terminal.signal.aborted || faults.length > 0) throw error;
     const day = formatDay(position);
@@ -151,77 +155,4 @@ function openChains(parts: {
       for (const pool of pools) pool.close();
     },
   };
-}
-
-const notOurs = "not ours";
-
-interface Row {
-  about: string;
-  network: string;
-  subject: string;
-  amount: string;
-}
-
-const faultWords: Record<BookFault["fault"], string> = {
-  missing_entry: "no entry",
-  extra_entry: "one entry too many",
-  wrong_entry: "wrong entry",
-  unknown_source: "entry of no payment",
-};
-
-function describe({ faults, chains, unconfigured }: CheckResult): Row[] {
-  return [
-    ...faults.map(({ fault, sourceId, network, transaction }) => ({
-      about: faultWords[fault],
-      network,
-      subject: [sourceId, transaction].filter((part) => part !== undefined).join(" "),
-      amount: "",
-    })),
-    ...chains.flatMap(({ network, missing, unposted, foreign }) => [
-      ...missing.map((each) => ({
-        about: "no transfer",
-        network,
-        subject: `${each.sourceId} ${each.transaction}`,
-        amount: amountOf(network, each),
-      })),
-      ...[
-        { about: "not posted", transfers: unposted },
-        { about: notOurs, transfers: foreign },
-      ].flatMap(({ about, transfers }) =>
-        transfers.map((each) => ({
-          about,
-          network,
-          subject: `${each.transaction} from ${each.from}`,
-          amount: amountOf(network, each),
-        })),
-      ),
-    ]),
-    ...unconfigured.map((network) => ({
-      about: "not compared",
-      network,
-      subject: `COINSLOT_RPC_URL_${network.split(":")[1]} names no endpoint`,
-      amount: "",
-    })),
-  ];
-}
-
-function amountOf(
-  network: Network,
-  { asset, amount }: { asset: `0x${string}`; amount: bigint },
-): string {
-  const token = findKnownToken(network, asset);
-  return token
-    ? `${formatMoney(amount, token.decimals)} ${token.symbol}`
-    : `${amount} units of ${asset}`;
-}
-
-function printRows(terminal: Terminal, rows: readonly Row[]): void {
-  if (rows.length === 0) return;
-  const cells = rows.map(({ about, network, subject, amount }) => [
-    about,
-    network,
-    amount,
-    subject,
-  ]);
-  terminal.out(formatTable(terminal, [["found", "network", "amount", "what"], ...cells]));
 }

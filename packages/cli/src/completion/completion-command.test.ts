@@ -38,7 +38,14 @@ describe("coinslot completion bash", () => {
       expect.arrayContaining(["init", "doctor", "pay", "payments", "devnet", "completion"]),
     );
     expect(await complete("pay")).toEqual(["pay", "payments"]);
-    expect(await complete("payments", "")).toEqual(["list", "show", "stats", "export", "help"]);
+    expect(await complete("payments", "")).toEqual([
+      "list",
+      "show",
+      "stats",
+      "export",
+      "receipt",
+      "help",
+    ]);
     expect(await complete("payments", "ex")).toEqual(["export"]);
     expect(await complete("keys", "c")).toEqual(["create"]);
   });

@@ -148,6 +148,22 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     });
   });
 
+  it("prints the receipt of a confirmed payment alone, also as a page", async () => {
+    const list = async (state: string) =>
+      JSON.parse((await payments("list", "--state", state, "--json", "--limit", "1")).out);
+    const [{ id, transaction }] = (await list("confirmed")).payments;
+    const receipt = JSON.parse((await payments("receipt", id)).out);
+    expect(receipt).toMatchObject({ id, transaction, amount: "0.001", route: "GET /weather" });
+    expect(receipt.payTo).toBe(devnet.accounts.seller.address.toLowerCase());
+    const page = await payments("receipt", id, "--html");
+    expect(page.out).toMatch(/^<!doctype html>[\s\S]*<h1>0\.001 USDT0<\/h1>/);
+    const [open] = (await list("reserved")).payments;
+    expect(await payments("receipt", open.id)).toMatchObject({
+      code: exitCode.failed,
+      err: `error: Payment ${open.id} is reserved: only a confirmed one has a receipt\n`,
+    });
+  });
+
   it("shows a payment without its signed forms as pruned", async () => {
     const id = "0".repeat(44);
     const bytes = (hex: string) => (engine === "sqlite" ? `x'${hex}'` : `'\\x${hex}'`);

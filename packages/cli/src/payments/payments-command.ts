@@ -3,6 +3,7 @@ import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { exportCommand } from "./export-command.ts";
 import { listCommand } from "./list-command.ts";
+import { receiptCommand } from "./receipt-command.ts";
 import { showCommand } from "./show-command.ts";
 import { statsCommand } from "./stats-command.ts";
 
@@ -12,5 +13,6 @@ export function paymentsCommand(terminal: Terminal, io: Io): Command {
     .addCommand(listCommand(terminal, io))
     .addCommand(showCommand(terminal, io))
     .addCommand(statsCommand(terminal, io))
-    .addCommand(exportCommand(terminal, io));
+    .addCommand(exportCommand(terminal, io))
+    .addCommand(receiptCommand(terminal, io));
 }

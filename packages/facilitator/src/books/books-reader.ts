@@ -2,8 +2,10 @@ import type { Hex } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
 import type { BookEntry, BookRange, BookSum } from "./book-entry.ts";
 import { type BookCheckPage, checkEntries } from "./check-entries.ts";
+import { digestPeriod } from "./digest-period.ts";
 import { type ChainTransfer, findTransfer, findUnconfirmed } from "./find-transfer.ts";
 import { readEntries } from "./read-entries.ts";
+import { readSale } from "./receipt.ts";
 import { sumEntries } from "./sum-entries.ts";
 
 /** State of the books. */
@@ -23,6 +25,10 @@ export interface BooksReader {
   entries(range: BookRange): AsyncGenerator<BookEntry[], void, void>;
   /** Sums by day, currency, route and accounts. */
   sums(range: BookRange): AsyncGenerator<BookSum[], void, void>;
+  /** A payment, with the things that it bought: the parts of its receipt. */
+  sale(id: string): ReturnType<typeof readSale>;
+  /** SHA-256 of a closed period: it stays the same while the period does. */
+  digest(range: BookRange): Promise<string>;
   /** Compares payments with entries, and lists the transfers that the chain must have. */
   check(range: BookRange): AsyncGenerator<BookCheckPage, void, void>;
   /** Id of the payment that a transfer has made. */
@@ -36,6 +42,8 @@ export function createBooksReader(reads: LedgerReads): BooksReader {
     status: () => readStatus(reads),
     entries: (range) => readEntries(reads, range),
     sums: (range) => sumEntries(reads, range),
+    sale: (id) => readSale(reads, id),
+    digest: (range) => digestPeriod(reads, range),
     check: (range) => checkEntries(reads, range),
     findTransfer: (transfer) => findTransfer(reads, transfer),
     findUnconfirmed: (transfer) => findUnconfirmed(reads, transfer),

@@ -31,14 +31,9 @@ export async function* sumEntries(
   range: BookRange,
 ): AsyncGenerator<BookSum[], void, void> {
   const names = createNames(reads);
-  for (let from = range.from; ; ) {
-    const start = await findNext(reads, { ...range, from });
-    if (start === undefined) return;
-    const day = Math.floor(start / dayMs);
-    const before = Math.min(range.before, (day + 1) * dayMs);
-    const rows = await sumDay(reads, { day, from: Math.max(from, day * dayMs), before });
-    await names.learn(rows.map(({ route_id }) => route_id));
-    yield rows.map(({ route_id, debit, credit, network, asset, count, sum }) => ({
+  for await (const { day, sums } of sumDays(reads, range)) {
+    await names.learn(sums.map(({ route_id }) => route_id));
+    yield sums.map(({ route_id, debit, credit, network, asset, count, sum }) => ({
       day,
       ...kindOf(debit, credit),
       debit: accountOf(debit),
@@ -49,8 +44,24 @@ export async function* sumEntries(
       count,
       amount: sum,
     }));
+  }
+}
+
+/** The same by the ids of routes. */
+export async function* sumDays(
+  reads: LedgerReads,
+  range: BookRange,
+): AsyncGenerator<{ day: number; sums: DaySum[] }, void, void> {
+  for (let from = range.from; from < range.before; ) {
+    const start = await findNext(reads, { ...range, from });
+    if (start === undefined) return;
+    const day = Math.floor(start / dayMs);
+    const before = Math.min(range.before, (day + 1) * dayMs);
+    yield {
+      day,
+      sums: await sumDay(reads, { day, from: Math.max(from, day * dayMs), before }),
+    };
     from = (day + 1) * dayMs;
-    if (from >= range.before) return;
   }
 }
 
@@ -83,7 +94,7 @@ async function findNext(
 type DaySum = Omit<SumRow, "amount"> & { route_id: number; sum: bigint };
 
 /** Groups of one day, in the order of their keys. */
-export function sumDay(
+function sumDay(
   reads: LedgerReads,
   { day, from, before }: BookRange & { day: number },
 ): Promise<DaySum[]> {

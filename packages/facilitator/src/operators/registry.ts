@@ -1,3 +1,4 @@
+import { booksOperations } from "../books/books-operations.ts";
 import { refundOperations } from "../refunds/refund-operations.ts";
 import { stopsOperation } from "../stops/stops-operation.ts";
 import { webhookOperations } from "../webhooks/webhook-operations.ts";
@@ -10,4 +11,5 @@ export const operations: readonly Operation[] = [
   getPaymentOperation,
   ...refundOperations,
   ...webhookOperations,
+  ...booksOperations,
 ];
