@@ -81,7 +81,7 @@ export function startRefunds(options: {
       const mayCome = isExpected || rests.size > 0 || next < Number.POSITIVE_INFINITY;
       return mayCome ? Math.min(next - now, restMs) : undefined;
     }
-    if (!(await lease.hold())) return restMs;
+    if (!(await lease.hold())) return looks.soon;
     if (dueAt !== undefined && dueAt <= now) begin("undelivered", applyPolicy);
     if (refundAt !== undefined && refundAt <= now) {
       for (const network of idle) begin(network, () => moveNetwork(network));
@@ -99,8 +99,10 @@ export function startRefunds(options: {
           return restMs;
         },
       )
-      .then((pauseMs) => {
+      .then(async (pauseMs) => {
         tracks.delete(name);
+        // Another process may have the float, or a network that is not served here.
+        if (tracks.size === 0) await lease.release();
         looking.wakeIn(pauseMs);
       });
     tracks.set(name, track);
