@@ -162,13 +162,18 @@ function sourceOf(config: {
  */
 function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator): string[] {
   if (isReserving(facilitator)) return [];
+  const promises = routes.filter(({ refund }) => refund !== undefined);
+  const broken = promises.map(
+    ({ key }) =>
+      `"${key}": refund needs a facilitator in this process; this one keeps no payment to give back`,
+  );
   const supported = facilitator.getSupported();
   if (supported instanceof Promise) {
     supported.catch(() => undefined);
-    return [];
+    return broken;
   }
   const read = supportedSchema.safeParse(supported);
-  return read.success ? unservedNetworks(routes, read.data) : [];
+  return read.success ? [...broken, ...unservedNetworks(routes, read.data)] : broken;
 }
 
 /** Sellers in plain JavaScript may pass any value, such as the options in its place. */
