@@ -184,14 +184,17 @@ function checkRequest({ payment, amount, reason, idempotencyKey }: CreateRefund)
   const refuse = (message: string) => {
     throw new RefundError("invalid_request", message);
   };
-  if (typeof payment !== "string" || payment === "") refuse("payment must be the id of a payment");
+  // PostgreSQL stores no text with a NUL.
+  const isText = (text: unknown, pattern: RegExp) =>
+    typeof text === "string" && pattern.test(text) && !text.includes("\0");
+  if (!isText(payment, /./s)) refuse("payment must be the id of a payment");
   if (amount !== undefined && (typeof amount !== "bigint" || amount <= 0n)) {
     refuse("amount must be a bigint above zero, in the token's smallest unit");
   }
-  if (reason !== undefined && (typeof reason !== "string" || reason.length > 500)) {
-    refuse("reason must be a text of at most 500 characters");
+  if (reason !== undefined && !isText(reason, /^.{0,500}$/s)) {
+    refuse("reason must be a text of at most 500 characters, without NUL");
   }
-  if (typeof idempotencyKey !== "string" || !/^.{1,128}$/s.test(idempotencyKey)) {
-    refuse("idempotencyKey must be a text of 1 to 128 characters");
+  if (!isText(idempotencyKey, /^.{1,128}$/s)) {
+    refuse("idempotencyKey must be a text of 1 to 128 characters, without NUL");
   }
 }

@@ -55,7 +55,7 @@ export interface RefundedPayment {
   createdAt: number;
 }
 
-/** Reads a payment, and locks its row where it is not archived. */
+/** Reads a payment, archived or not, and locks its row if asked to. */
 export async function findRefundedPayment(
   { db, dialect }: LedgerReads,
   id: string,
@@ -82,11 +82,8 @@ export async function findRefundedPayment(
       createdAt: row.created_at,
     };
   }
-  const archived = await db
-    .selectFrom("archived_payments")
-    .selectAll()
-    .where("id", "=", id)
-    .executeTakeFirst();
+  const kept = db.selectFrom("archived_payments").selectAll().where("id", "=", id);
+  const archived = await (lock ? kept.$call(dialect.forUpdate) : kept).executeTakeFirst();
   if (archived === undefined) return undefined;
   const { network, authority } = archived;
   return {
