@@ -108,6 +108,7 @@ async function exportBooks(url: string, args: readonly string[]) {
     {
       folder: process.cwd(),
       temporaryFolder: tmpdir(),
+      historyFile: undefined,
       userId: undefined,
       isTerminal: true,
       write: async (chunk) => {

@@ -35,7 +35,7 @@ export async function postEarlier(ledger: LedgerContext, limit = maxAtOnce): Pro
 }
 
 /** True while payments from before the books are not posted. */
-export async function isUnfinished(db: LedgerContext["db"]): Promise<boolean> {
+async function isUnfinished(db: LedgerContext["db"]): Promise<boolean> {
   const { posted_to, last_id } = await db
     .selectFrom("book_progress")
     .selectAll()

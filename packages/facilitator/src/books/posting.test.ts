@@ -4,7 +4,15 @@ import { accounts } from "../ledger/books-schema.ts";
 import { recordOutcomes } from "../ledger/payments/record-outcomes.ts";
 import { undoBlocks } from "../ledger/transactions/undo-blocks.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
-import { asset, hash, inclusion, network, payer, queue } from "../testing/ledger-payments.ts";
+import {
+  asset,
+  hash,
+  inclusion,
+  network,
+  payer,
+  queue,
+  submit,
+} from "../testing/ledger-payments.ts";
 import { engines } from "../testing/settling-devnet.ts";
 
 describe.each(engines)("entries of the books on %s", (engine) => {
@@ -58,6 +66,30 @@ describe.each(engines)("entries of the books on %s", (engine) => {
       { ...posted, debit: refunds, credit: float },
       { ...posted, debit: float, credit: refunds },
       { ...posted, debit: refunds, credit: float },
+    ]);
+  });
+
+  it("take back the gas of a transaction that was final, and post it once when it is settled again", async () => {
+    const ledger = await join("one");
+    await submit(ledger);
+    const amount = ledger.dialect.amount.encode(7n);
+    for (const state of ["settled", "final", "open", "settled", "final"] as const) {
+      const cost = state === "settled" ? { gas_cost: amount } : {};
+      await ledger.db
+        .updateTable("transactions")
+        .set({ state, ...cost })
+        .execute();
+    }
+    const entries = await ledger.db
+      .selectFrom("book_entries")
+      .select(["debit", "credit", "amount"])
+      .orderBy("id")
+      .execute();
+    const { gas, relayers } = accounts;
+    expect(entries).toEqual([
+      { debit: gas, credit: relayers, amount },
+      { debit: relayers, credit: gas, amount },
+      { debit: gas, credit: relayers, amount },
     ]);
   });
 

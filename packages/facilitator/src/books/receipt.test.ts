@@ -26,6 +26,8 @@ const payment: LedgerPayment = {
   confirmedAt: 1_000,
   finalAt: undefined,
   deliveredAt: 2_000,
+  refundStartedAt: undefined,
+  refundOf: undefined,
   closedAt: undefined,
   isPruned: false,
 };

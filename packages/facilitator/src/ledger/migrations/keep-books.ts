@@ -142,16 +142,19 @@ const paymentSteps: readonly Step[] = [
   },
 ];
 
+/** In a block: its gas is burnt. */
+const included = "('settled', 'final')";
+
 const transactionSteps: readonly Step[] = [
   {
     name: "booked",
-    condition: "new.state = 'settled' and old.state <> 'settled' and new.gas_cost is not null",
+    condition: `new.state in ${included} and old.state not in ${included} and new.gas_cost is not null`,
     post: (engine) => postGas(engine, "new"),
   },
   {
     // The previous release leaves the cost of the block that has gone.
     name: "unbooked",
-    condition: "old.state = 'settled' and new.state = 'open' and old.gas_cost is not null",
+    condition: `old.state in ${included} and new.state not in ${included} and old.gas_cost is not null`,
     post: (engine) =>
       `${postGas(engine, "old")} update transactions set gas_cost = null where id = old.id;`,
   },
@@ -197,16 +200,15 @@ function postgresSteps(steps: readonly Step[]): string {
   return `${body.join(" ")} return null;`;
 }
 
-const enteredOrLeft = (state: string) =>
-  `old.state <> new.state and (old.state = '${state}' or new.state = '${state}')`;
+const enteredOrLeft = (states: string) => `(old.state in ${states}) <> (new.state in ${states})`;
 
 const postgresTriggers = [
   postgresFunction("coinslot_payment_booked", postgresSteps(paymentSteps)),
   postgresFunction("coinslot_gas_booked", postgresSteps(transactionSteps)),
   postgresFunction("coinslot_refund_booked", postgresSteps(refundSteps)),
   postgresFunction("coinslot_entry_kept", `raise exception '${refused}';`),
-  `create trigger payments_booked after update of state on payments for each row when (${enteredOrLeft("confirmed")}) execute function coinslot_payment_booked()`,
-  `create trigger transactions_booked after update of state on transactions for each row when (${enteredOrLeft("settled")}) execute function coinslot_gas_booked()`,
+  `create trigger payments_booked after update of state on payments for each row when (${enteredOrLeft("('confirmed')")}) execute function coinslot_payment_booked()`,
+  `create trigger transactions_booked after update of state on transactions for each row when (${enteredOrLeft(included)}) execute function coinslot_gas_booked()`,
   "create trigger refunds_booked after update of state on refunds for each row when (old.state <> new.state) execute function coinslot_refund_booked()",
   "create trigger book_entries_kept before update on book_entries for each row execute function coinslot_entry_kept()",
 ];

@@ -77,10 +77,10 @@ describe("a node that reports a nonce above the true one", () => {
   });
 
   it.each([
-    ["as nodes of another chain do", 3, "0x1"],
-    ["in answers that contradict each other", 2, undefined],
-  ])("far above it, %s, is ignored", async (_what, lies, chainId) => {
-    const { start, pay, options, countUsed } = await begin(lies, { by: 100_000, chainId });
+    ["as nodes of another chain do", 3, { chainId: "0x1" }],
+    ["in answers that contradict each other", 2, {}],
+  ])("far above it, %s, is ignored", async (_what, lies, chain) => {
+    const { start, pay, options, countUsed } = await begin(lies, { by: 100_000, ...chain });
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
     expect(await countUsed()).toBe(1);
