@@ -17,11 +17,13 @@ export interface ClaimedDelivery {
 }
 
 /**
- * Times for which a claim puts off a delivery that waits for an earlier one: one under way, also in a
- * claim that is not committed, or one that has failed. The conclusion of the earlier one recalls
- * them. It may come before the put-off is committed: so the first time is short.
+ * A claim puts off a delivery that waits for an earlier one: for `underWayMs` while that one is under
+ * way, also in a claim that is not committed, else until `failedMs` after its next attempt. So a
+ * receiver that is down costs one look for each attempt, however many deliveries wait. The conclusion
+ * of the earlier one recalls them. It may come before the put-off is committed: so times are bounded.
  */
-const putOffMs = { underWay: 1_000, failed: 30_000 };
+const underWayMs = 1_000;
+const failedMs = 30_000;
 
 /**
  * Claims deliveries of an endpoint that are due: the first one of each key, oldest first.
@@ -41,12 +43,10 @@ export async function claimDeliveries<Schema>(
   if (!(await isAnyDue(outbox, wish.endpoint))) return { deliveries: [], mayBeMore: false };
   return outbox.write(async (transaction) => {
     const due = await lockDue(outbox, transaction, wish);
-    const seqsOf = (ms: number | null) =>
-      due.flatMap(({ event_seq, wait_ms }) => (wait_ms === ms ? event_seq : []));
-    for (const waitMs of Object.values(putOffMs)) {
-      await putOff(outbox, transaction, { ...wish, waitMs, seqs: seqsOf(waitMs) });
-    }
-    const deliveries = await claim(outbox, transaction, { ...wish, seqs: seqsOf(null) });
+    const seqsOf = (isFirst: number) =>
+      due.flatMap(({ event_seq, is_first }) => (is_first === isFirst ? event_seq : []));
+    await putOff(outbox, transaction, { ...wish, seqs: seqsOf(0) });
+    const deliveries = await claim(outbox, transaction, { ...wish, seqs: seqsOf(1) });
     return { deliveries, mayBeMore: due.length === wish.limit };
   }, forProcess);
 }
@@ -62,8 +62,8 @@ async function isAnyDue<Schema>(outbox: OutboxContext<Schema>, endpoint: string)
 
 interface DueRow {
   event_seq: number;
-  /** `null`: the first one of its key. */
-  wait_ms: number | null;
+  /** 1: the first one of its key. 0: it waits for an earlier one. */
+  is_first: number;
 }
 
 async function lockDue<Schema>(
@@ -73,14 +73,11 @@ async function lockDue<Schema>(
 ): Promise<DueRow[]> {
   const lock = outbox.dialect.engine === "sqlite" ? sql`` : sql`for update of due skip locked`;
   const { rows } = await sql<DueRow>`
-    select due.event_seq, (
-      select case when head.claim is null and head.next_at > ${timeOf(outbox)}
-        then ${sql.lit(putOffMs.failed)} else ${sql.lit(putOffMs.underWay)} end
-      from outbox_deliveries as head
+    select due.event_seq, case when exists (
+      select 1 from outbox_deliveries as head
       where head.endpoint_id = due.endpoint_id and head.key = due.key
         and head.state = 'pending' and head.event_seq < due.event_seq
-      order by head.event_seq limit 1
-    ) as wait_ms
+    ) then 0 else 1 end as is_first
     from outbox_deliveries as due
     where due.endpoint_id = ${endpoint} and due.state = 'pending'
       and due.next_at <= ${timeOf(outbox)}
@@ -91,15 +88,23 @@ async function lockDue<Schema>(
   return rows;
 }
 
-/** So that they are not looked at in every claim. */
+/** So that they are not looked at in every claim. Without an earlier one by now, they are due. */
 async function putOff<Schema>(
   outbox: OutboxContext<Schema>,
   transaction: Transaction<Schema>,
-  { endpoint, waitMs, seqs }: { endpoint: string; waitMs: number; seqs: readonly number[] },
+  { endpoint, seqs }: { endpoint: string; seqs: readonly number[] },
 ): Promise<void> {
   if (seqs.length === 0) return;
+  const now = timeOf(outbox);
   await sql`
-    update outbox_deliveries set next_at = ${timeOf(outbox)} + ${sql.lit(waitMs)}
+    update outbox_deliveries set next_at = coalesce((
+      select case when head.claim is null and head.next_at > ${now}
+        then head.next_at + ${sql.lit(failedMs)} else ${now} + ${sql.lit(underWayMs)} end
+      from outbox_deliveries as head
+      where head.endpoint_id = outbox_deliveries.endpoint_id and head.key = outbox_deliveries.key
+        and head.state = 'pending' and head.event_seq < outbox_deliveries.event_seq
+      order by head.event_seq limit 1
+    ), 0)
     where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
   `.execute(transaction);
 }
