@@ -130,15 +130,19 @@ describe("the operator's listener", () => {
     ).rejects.toThrow("The seller does not accept this key.");
   });
 
-  it("compares no further key of an address with ten wrong ones in the same minute", async () => {
+  it("has few words for an address with ten wrong keys in the same minute, and opens to the right one", async () => {
     let now = 0;
-    const { origin } = await serve({ now: () => now });
-    const right = { authorization: `Bearer ${key}` };
-    for (let count = 0; count < 10; count += 1) await post(`${origin}/stops`, {});
-    const limited = await post(`${origin}/stops`, right);
+    const { origin, logged } = await serve({ now: () => now });
+    const wrong = { authorization: `Bearer ${"w".repeat(32)}` };
+    for (let count = 0; count < 10; count += 1) await post(`${origin}/stops`, wrong);
+    const limited = await post(`${origin}/stops`, wrong);
     expect([limited.status, limited.headers.get("retry-after")]).toEqual([429, "60"]);
-    now = 60_000;
+    expect(logged.filter(({ message }) => message.includes("no valid key"))).toHaveLength(10);
+    // Behind a proxy strangers have the operator's address: they must not close the stop switch.
+    const right = { authorization: `Bearer ${key}` };
     expect((await post(`${origin}/stops`, right)).status).toBe(200);
+    now = 60_000;
+    expect((await post(`${origin}/stops`, wrong)).status).toBe(401);
   });
 
   it("is no origin for scripts of other sites", async () => {
