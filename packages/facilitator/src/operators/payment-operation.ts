@@ -8,7 +8,7 @@ import { OperationRefusedError } from "./operation-refused-error.ts";
 export const getPaymentOperation = defineOperation({
   name: "payments.get",
   access: "read",
-  argument: z.object({ id: z.string().min(1).max(100) }),
+  argument: z.strictObject({ id: z.string().min(1).max(100) }),
   result: z.object({
     id: z.string(),
     state: z.string(),

@@ -46,6 +46,8 @@ const maxExported = 1_000;
 const daySeconds = 86_400;
 /** A signature that is valid for less may not be executed in time. */
 const minValidSeconds = 60;
+/** An export asks for 30 days at most. A refund waits for the end of a form before another is made. */
+const maxValidDays = 31;
 
 async function exportUnsigned(
   { refunds }: RefundsWorker,
@@ -134,8 +136,15 @@ async function importOne(
   if (signer === undefined || !isAddressEqual(signer, float)) {
     throw new RefundError("wrong_signature", "The signature is not the float's for this refund");
   }
-  if (validBefore < BigInt(Math.floor(refunds.context.now() / 1000) + minValidSeconds)) {
+  const seconds = Math.floor(refunds.context.now() / 1000);
+  if (validBefore < BigInt(seconds + minValidSeconds)) {
     throw new RefundError("wrong_signature", "The signature is over, or about to be: export again");
+  }
+  if (validBefore > BigInt(seconds + maxValidDays * daySeconds)) {
+    throw new RefundError(
+      "wrong_signature",
+      `The signature holds for more than ${maxValidDays} days: export again`,
+    );
   }
   const value = ledger.dialect.amount.decode(row.amount);
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });

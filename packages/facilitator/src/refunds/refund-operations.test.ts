@@ -179,6 +179,18 @@ describe.each(engines)("commands for refunds on %s", (engine) => {
   }, 120_000);
 });
 
+describe("arguments of refund commands", () => {
+  it("have no member that is not known: a mistyped amount would give all back", () => {
+    const { argument } = createRefundOperation;
+    const known = { payment: "p", idempotencyKey: "1" };
+    expect(argument.safeParse({ ...known, amount: "1" }).success).toBe(true);
+    expect(argument.safeParse({ ...known, ammount: "1" }).success).toBe(false);
+    // Of all refunds, and not of those that were meant.
+    expect(exportRefundsOperation.argument.safeParse({ id: ["r"] }).success).toBe(false);
+    expect(listRefundsOperation.argument.safeParse({ states: "review" }).success).toBe(false);
+  });
+});
+
 function firstOf<Refund>({ refunds: [first] }: { refunds: Refund[] }): Refund {
   if (first === undefined) throw new Error("The file is empty");
   return first;

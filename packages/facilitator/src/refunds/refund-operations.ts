@@ -62,7 +62,7 @@ function toWire(refund: Refund): z.input<typeof refundRecord> {
 export const createRefundOperation = defineOperation({
   name: "refunds.create",
   access: "write",
-  argument: z.object({
+  argument: z.strictObject({
     payment: id,
     amount: amount.optional(),
     reason: reason.optional(),
@@ -83,7 +83,7 @@ export const createRefundOperation = defineOperation({
 export const listRefundsOperation = defineOperation({
   name: "refunds.list",
   access: "read",
-  argument: z.object({
+  argument: z.strictObject({
     payment: id.optional(),
     payer: addressSchema.optional(),
     network: z.string().refine(isNetwork).optional(),
@@ -103,7 +103,7 @@ export const listRefundsOperation = defineOperation({
 export const getRefundOperation = defineOperation({
   name: "refunds.get",
   access: "read",
-  argument: z.object({ id }),
+  argument: z.strictObject({ id }),
   result: refundRecord,
   run: (reads, wanted) =>
     refusing(async () => {
@@ -117,7 +117,7 @@ export const getRefundOperation = defineOperation({
 export const approveRefundOperation = defineOperation({
   name: "refunds.approve",
   access: "seller",
-  argument: z.object({ id }),
+  argument: z.strictObject({ id }),
   result: refundRecord,
   run: ({ refunds }, wanted) => refusing(async () => toWire(await refunds.approve(wanted.id))),
 });
@@ -126,7 +126,7 @@ export const approveRefundOperation = defineOperation({
 export const exportRefundsOperation = defineOperation({
   name: "refunds.export",
   access: "seller",
-  argument: z.object({
+  argument: z.strictObject({
     float: addressSchema.optional(),
     ids: z.array(id).max(1_000).optional(),
     validForSeconds: z.int().positive().optional(),

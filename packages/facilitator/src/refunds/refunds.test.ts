@@ -237,6 +237,20 @@ describe.each(engines)("refunds on %s", (engine) => {
         sent: [],
         refused: [{ id: refund.id }],
       });
+      const endless = await signRefunds(
+        {
+          ...unsigned,
+          refunds: unsigned.refunds.map((each) => ({
+            ...each,
+            validBefore: String(2n ** 256n - 1n),
+          })),
+        },
+        floatAccount,
+      );
+      expect(await facilitator.refunds.importSigned(endless)).toMatchObject({
+        sent: [],
+        refused: [{ id: refund.id, message: expect.stringContaining("31 days") }],
+      });
       expect(await facilitator.refunds.importSigned(signed)).toMatchObject({
         sent: [{ id: refund.id, state: "sent" }],
       });

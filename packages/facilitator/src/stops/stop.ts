@@ -32,8 +32,8 @@ const reasonSchema = z
 
 /** A change of a stop switch. */
 export const stopChangeSchema = z.discriminatedUnion("operation", [
-  z.object({ operation: z.literal("set"), target: stopTargetSchema, reason: reasonSchema }),
-  z.object({ operation: z.literal("clear"), target: stopTargetSchema }),
+  z.strictObject({ operation: z.literal("set"), target: stopTargetSchema, reason: reasonSchema }),
+  z.strictObject({ operation: z.literal("clear"), target: stopTargetSchema }),
 ]);
 
 export type StopChange = z.infer<typeof stopChangeSchema>;
