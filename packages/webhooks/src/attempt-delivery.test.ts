@@ -114,6 +114,25 @@ describe("an attempt to deliver", () => {
     expect(await attempt(url)).toEqual({ outcome: "failed", error: "not sent: ECONNREFUSED" });
   });
 
+  it("fails with a switch to another protocol, which would end no exchange", async () => {
+    const upgrade = "Upgrade: x\r\nConnection: upgrade\r\n\r\n";
+    for (const [answer, error] of [
+      [`HTTP/1.1 101 Switching Protocols\r\n${upgrade}`, "answered 101"],
+      ["HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "not sent: HPE_INVALID_CONTENT_LENGTH"],
+    ]) {
+      const server = createTcpServer((socket) => {
+        socket.on("error", () => undefined).once("data", () => socket.write(answer ?? ""));
+      });
+      await new Promise<void>((resolve) => {
+        server.listen(0, "127.0.0.1", resolve);
+      });
+      onTestFinished(() => void server.close());
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      expect(await attempt(`http://127.0.0.1:${port}`)).toEqual({ outcome: "failed", error });
+    }
+  });
+
   it("fails where the host has no public address", async () => {
     expect(await attempt("http://localhost:1", { isPublic: true })).toEqual({
       outcome: "failed",

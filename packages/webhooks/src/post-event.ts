@@ -52,9 +52,19 @@ export function createPoster(options: {
         headers: { ...headers, "Content-Length": Buffer.byteLength(body) },
         signal,
       });
+      let isAnswered = false;
       sent.on("response", (response) => {
+        isAnswered = true;
         readAway(response);
         finished(response, () => resolve(response.statusCode ?? 0));
+      });
+      // A switch to another protocol has no answer after it, and Node tells of no error.
+      sent.on("upgrade", (response, socket) => {
+        socket.destroy();
+        resolve(response.statusCode ?? 0);
+      });
+      sent.on("close", () => {
+        if (!isAnswered) reject(new Error("The connection has ended without an answer"));
       });
       sent.on("error", (error) => {
         // The receiver closed an idle connection just before its reuse: not its answer to this
