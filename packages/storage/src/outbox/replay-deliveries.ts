@@ -1,4 +1,4 @@
-import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
 import type { OutboxContext } from "./outbox-context.ts";
 
 /** Deliveries that have ended. */
@@ -19,21 +19,20 @@ export interface ReplayRange {
  * `limit`. Deliveries under way are left alone, and so are those of endpoints that are not enabled.
  *
  * @param after number of the event where the last step has ended, 0 at first
+ * @param maxRead events of a step, also of those that are not in the range
  * @returns the number of deliveries, and where to go on, if there may be more
  */
 export async function replayDeliveries<Schema>(
   outbox: OutboxContext<Schema>,
   range: ReplayRange,
-  { after, limit }: { after: number; limit: number },
+  { after, limit, maxRead = 20_000 }: { after: number; limit: number; maxRead?: number },
 ): Promise<{ replayed: number; next: number | undefined }> {
   return outbox.write(async (transaction) => {
-    const { rows: found } = await sql<{ seq: number }>`
-      select seq from outbox_events where seq > ${after} and ${inRange(range)}
-      order by seq limit ${limit}
-    `.execute(transaction);
-    const first = found[0]?.seq;
-    const last = found.at(-1)?.seq;
-    if (first === undefined || last === undefined) return { replayed: 0, next: undefined };
+    const step = { after, limit, maxRead };
+    const { found, next } = await findEvents(transaction, range, step);
+    const first = found[0];
+    const last = found.at(-1);
+    if (first === undefined || last === undefined) return { replayed: 0, next };
     const { rows } = await sql<{ event_seq: number }>`
       update outbox_deliveries
       set state = 'pending', attempts = 0, next_at = 0, claim = null, error = null, ended_at = null
@@ -47,8 +46,31 @@ export async function replayDeliveries<Schema>(
         )
       returning event_seq
     `.execute(transaction);
-    return { replayed: rows.length, next: found.length === limit ? last : undefined };
+    return { replayed: rows.length, next };
   });
+}
+
+/** Numbers of events in the range, and the last one that was read, where more may follow. */
+async function findEvents<Schema>(
+  transaction: Transaction<Schema>,
+  range: ReplayRange,
+  { after, limit, maxRead }: { after: number; limit: number; maxRead: number },
+): Promise<{ found: number[]; next: number | undefined }> {
+  const only = range.event === undefined ? sql`1 = 1` : sql`seq = ${range.event.seq}`;
+  const read = sql`
+    select seq, id, created_at from outbox_events where seq > ${after} and ${only}
+    order by seq limit ${maxRead}
+  `;
+  const { rows } = await sql<{ seq: number }>`
+    select seq from (${read}) as events where ${inRange(range)} order by seq limit ${limit}
+  `.execute(transaction);
+  const found = rows.map(({ seq }) => seq);
+  if (found.length === limit) return { found, next: found.at(-1) };
+  const { rows: ends } = await sql<{ count: number; last: number | null }>`
+    select count(*) as count, max(seq) as last from (${read}) as events
+  `.execute(transaction);
+  const [end] = ends;
+  return { found, next: end?.count === maxRead ? (end.last ?? undefined) : undefined };
 }
 
 function inRange({ event, from = 0, to }: ReplayRange): RawBuilder<SqlBool> {
