@@ -1,6 +1,6 @@
 import { devSeedPhrase } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
-import { openDatabase } from "@coinslot/storage";
+import { openDatabase, registerEndpoints } from "@coinslot/storage";
 import { sql } from "kysely";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { ledgerLater } from "../../testing/ledger-later.ts";
@@ -93,6 +93,11 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   );
   expect(await runsOlderProgram(ledger)).toBe(true);
   while (await sumPayments(ledger));
+  // What the other release settles is told, too: by triggers.
+  const hook = { id: "whk_1", url: "https://shop.example", secrets: [] };
+  await registerEndpoints(ledger, [{ ...hook, types: ["payment.settled", "payment.delivered"] }]);
+  const registeredAt = Date.now();
+  await Promise.all([buyersOfFirst, buyersOfSecond].map(({ sells }) => sells(5)));
 
   // One is killed under load, one is stopped in order, and the other release has all buyers.
   const killed = second.kill();
@@ -131,6 +136,10 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   expect(new Set(payments.map(({ state }) => state))).toEqual(new Set(["confirmed"]));
   expect(payments.filter(({ deliveredAt }) => deliveredAt === undefined)).toEqual([]);
   expect(payments.filter(({ isPruned }) => isPruned).length).toBeGreaterThan(30);
+  const later = payments.filter(({ createdAt }) => createdAt > registeredAt);
+  expect(later.length).toBeGreaterThan(10);
+  const told = await readTold(ledger);
+  expect(later.filter(({ id }) => told.get(id) !== "settled,delivered")).toEqual([]);
   const sums = [{ state: "confirmed", count, amount: price * BigInt(count) }];
   expect(await paymentStats(ledger)).toMatchObject(sums);
   while (await sumPayments(ledger));
@@ -157,6 +166,15 @@ async function readIndexes({ db }: LedgerContext): Promise<string[]> {
     where relname in ('payments_in_blocks', 'payments_not_final') and indisvalid
   `.execute(db);
   return rows.map(({ name }) => name);
+}
+
+/** Events of each payment, in their order. */
+async function readTold({ db }: LedgerContext): Promise<Map<string, string>> {
+  const { rows } = await sql<{ key: string; types: string }>`
+    select key, string_agg(substr(type, 9), ',' order by seq) as types
+    from outbox_events group by key
+  `.execute(db);
+  return new Map(rows.map(({ key, types }) => [key, types]));
 }
 
 /** One pass of retention in a year. */
