@@ -1,6 +1,7 @@
 import { sql, type Transaction } from "kysely";
 import { type ClaimedDelivery, claimDeliveries } from "./claim-deliveries.ts";
 import { concludeDeliveries } from "./conclude-deliveries.ts";
+import { requireEventIds } from "./event-statements.ts";
 import { type OutboxContext, timeOf } from "./outbox-context.ts";
 
 /** Ids of listeners begin with it. `registerEndpoints` leaves them alone. */
@@ -20,6 +21,7 @@ export async function takeEvents<Schema>(
 ): Promise<ClaimedDelivery[]> {
   const endpoint = listenerPrefix + listener;
   await outbox.write(async (transaction) => {
+    await requireEventIds(outbox, transaction);
     await sql`
       insert into outbox_endpoints (id, url, secrets, is_enabled, created_at)
       values (${endpoint}, 'coinslot listen', '[]', 1, ${timeOf(outbox)})

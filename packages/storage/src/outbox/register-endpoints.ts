@@ -1,4 +1,5 @@
 import { sql, type Transaction } from "kysely";
+import { requireEventIds } from "./event-statements.ts";
 import { listenerPrefix } from "./listeners.ts";
 import { type OutboxContext, timeOf } from "./outbox-context.ts";
 
@@ -25,10 +26,7 @@ export async function registerEndpoints<Schema>(
 ): Promise<void> {
   await outbox.write(async (transaction) => {
     await outbox.dialect.lockKey(transaction, "coinslot:outbox");
-    if (outbox.dialect.engine === "postgres") {
-      // PostgreSQL 13. An older one must fail here, and not in the owner's statements.
-      await sql`select gen_random_uuid()`.execute(transaction);
-    }
+    await requireEventIds(outbox, transaction);
     await disable(transaction, endpoints);
     for (const endpoint of endpoints) await enable(outbox, transaction, endpoint);
   });
