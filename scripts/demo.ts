@@ -1,5 +1,5 @@
 // The product, end to end, on its own chain: free and priced routes, signatures, purchases, a check
-// against the chain.
+// against the chain, a refund, and the books.
 import { createPayingFetch } from "@coinslot/client";
 import { ApiError, createIndexerClient, type IndexerClient } from "@coinslot/indexer";
 import { decodePaymentV2, formatMoney, headerName } from "@coinslot/protocol";
@@ -7,6 +7,8 @@ import { balanceOf, requireTrueBalances, requireTrueTransfers } from "./demo/cha
 import { type Exchange, noteExchanges } from "./demo/counter.ts";
 import { type Market, openMarket } from "./demo/market.ts";
 import { facts, paint, step, table } from "./demo/print.ts";
+import { refundFirst } from "./demo/refund-first.ts";
+import { runCommand } from "./demo/run-command.ts";
 
 const decimals = 6;
 const tokens = (amount: bigint) => `${formatMoney(amount, decimals)} USDT0`;
@@ -18,7 +20,8 @@ try {
   await market.close();
 }
 
-async function demo({ devnet, url, people }: Market): Promise<void> {
+async function demo(market: Market): Promise<void> {
+  const { devnet, url, people } = market;
   const { buyer, seller, relayer } = devnet.accounts;
   const [subject] = people;
   const owner = { blockchain: "plasma", token: "usdt", address: subject.address };
@@ -102,6 +105,8 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
       return [who, formatMoney(was, decimals), tokens(amount), paint("green", difference)];
     }),
   ]);
+
+  await closeBooks(market);
   console.log(
     `\n${paint("bold", "Sold.")} To try it yourself: npm start. To sell an API of yours: apps/paid-indexer.`,
   );
@@ -126,6 +131,20 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
       })),
     );
   }
+}
+
+/** The seller's side: a purchase goes back, and the books agree with the chain. */
+async function closeBooks(market: Market): Promise<void> {
+  step(8, "The first purchase goes back to the buyer, from the seller's float account");
+  const refund = await refundFirst(market);
+  facts({
+    refund: `${tokens(refund.amount)} to ${refund.payer}, final`,
+    transaction: refund.transactionHash ?? "",
+  });
+
+  step(9, "The books: each movement of money, beside the chain");
+  await runCommand(market, ["books", "show"]);
+  await runCommand(market, ["books", "check"]);
 }
 
 /** A `fetch` that prints the first payment which goes through it. */

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type DevAccount, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import { createLogger } from "@coinslot/hosting";
 import { createIndexerClient, devnetChain } from "@coinslot/indexer";
@@ -9,6 +12,8 @@ export interface Market {
   devnet: Devnet;
   /** URL of the seller. */
   url: string;
+  /** URL of the seller's ledger. */
+  ledger: string;
   /** Price of one request, in the token's smallest unit. */
   price: bigint;
   /** Accounts with tokens, which do not buy or sell. The first pays the others. */
@@ -31,9 +36,11 @@ const indexingTimeoutMs = 20_000;
 export async function openMarket({ port = 0 }: { port?: number } = {}): Promise<Market> {
   const devnet = await startDevnet({ chainId: 9745 });
   const { buyer, seller, relayer, others } = devnet.accounts;
-  const [first, second, third] = others;
-  if (!first || !second || !third) throw new Error("The devnet is not what it was.");
+  const [first, second, third, float] = others;
+  if (!first || !second || !third || !float) throw new Error("The devnet is not what it was.");
   const recipients = [second, third] as const;
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-demo-"));
+  const ledger = `sqlite:${join(folder, "coinslot.db")}`;
   let count = 0;
 
   async function makeTransfer(): Promise<void> {
@@ -50,6 +57,7 @@ export async function openMarket({ port = 0 }: { port?: number } = {}): Promise<
   try {
     await devnet.mint({ to: buyer.address, amount: 1_000_000_000n });
     await devnet.mint({ to: first.address, amount: 50_000_000n });
+    await devnet.mint({ to: float.address, amount: 1_000_000n });
     while (count < startTransfers) await makeTransfer();
     const market = await startPaidIndexer(
       {
@@ -60,7 +68,8 @@ export async function openMarket({ port = 0 }: { port?: number } = {}): Promise<
         terms: { network: plasma, asset: plasmaUsdt0, price, payTo: seller.address },
         facilitator: {
           networks: [{ network: plasma, rpcUrls: [devnet.rpcUrl], relayer }],
-          ledger: "sqlite::memory:",
+          ledger,
+          refunds: { privateKey: float.privateKey },
         },
         upstream: {
           embedded: {
@@ -71,15 +80,27 @@ export async function openMarket({ port = 0 }: { port?: number } = {}): Promise<
       },
       { logger: createLogger("warn") },
     );
-    const close = async () => {
-      await market.stop();
-      await devnet.stop();
-    };
     await untilIndexed(market.url);
-    return { devnet, url: market.url, price, people: [first, second, third], makeTransfer, close };
+    return {
+      devnet,
+      url: market.url,
+      ledger,
+      price,
+      people: [first, second, third],
+      makeTransfer,
+      async close() {
+        await market.stop();
+        await end();
+      },
+    };
   } catch (error) {
-    await devnet.stop();
+    await end();
     throw error;
+  }
+
+  async function end(): Promise<void> {
+    await devnet.stop();
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

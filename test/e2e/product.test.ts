@@ -17,7 +17,7 @@ function run(args: readonly string[], env?: Record<string, string>): Program {
 
 // Each starts programs, which takes its time beside everything else that runs.
 describe("the demonstration", { timeout: 120_000 }, () => {
-  it("makes three purchases, checks them against the chain, and ends", async () => {
+  it("makes three purchases, gives one back, finds no difference in the books, and ends", async () => {
     const demo = run(["scripts/demo.ts"]);
     expect({ code: await demo.ended, said: demo.printed() }).toEqual({
       code: 0,
@@ -26,6 +26,8 @@ describe("the demonstration", { timeout: 120_000 }, () => {
     expect(demo.printed().match(/402 Payment Required/g)).toHaveLength(3);
     expect(demo.printed().match(/ms +0x[0-9a-f]{64}\n/g)).toHaveLength(3);
     expect(demo.printed()).toMatch(/seller +0 +0\.005 USDT0 +\+0\.005/);
+    expect(demo.printed()).toMatch(/refund +0\.001 USDT0 to 0x[0-9a-f]{40}, final\n/);
+    expect(demo.printed()).toMatch(/No difference\. \d+ rows compared; 4 final transfers found/);
   });
 
   it("names the port in use, and ends with 1", async () => {

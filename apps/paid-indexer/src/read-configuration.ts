@@ -38,7 +38,7 @@ export interface PaidIndexerConfiguration {
   publicUrl?: string | undefined;
   logLevel: LogLevel;
   terms: Terms;
-  facilitator: Pick<FacilitatorOptions, "networks" | "ledger">;
+  facilitator: Pick<FacilitatorOptions, "networks" | "ledger" | "refunds">;
   /** A remote API, or the chains that the one in this process is to index. */
   upstream: { remote: RemoteApi } | { embedded: IndexerConfigurationInput };
 }
