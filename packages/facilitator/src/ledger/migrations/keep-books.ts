@@ -81,6 +81,18 @@ export async function keepBooks<Schema>(
   for (const statement of isSqlite ? sqliteTriggers : postgresTriggers) {
     await sql.raw(statement).execute(transaction);
   }
+}
+
+/**
+ * Posts payments to the books. A step of its own: the traffic locks payments and transactions in
+ * either order, so no transaction of ours may lock both.
+ */
+export async function bookPayments<Schema>(
+  transaction: Transaction<Schema>,
+  { engine }: Dialect,
+): Promise<void> {
+  const statements = engine === "sqlite" ? sqlitePaymentTriggers : postgresPaymentTriggers;
+  for (const statement of statements) await sql.raw(statement).execute(transaction);
   // After the triggers: on PostgreSQL their creation waits for writers that have none.
   await sql`
     insert into book_progress (posted_to, last_id)
@@ -182,8 +194,9 @@ function sqliteTrigger(table: string, { name, condition, post }: Step): string {
 
 const refused = "an entry of the books never changes";
 
+const sqlitePaymentTriggers = paymentSteps.map((step) => sqliteTrigger("payments", step));
+
 const sqliteTriggers = [
-  ...paymentSteps.map((step) => sqliteTrigger("payments", step)),
   ...transactionSteps.map((step) => sqliteTrigger("transactions", step)),
   ...refundSteps.map((step) => sqliteTrigger("refunds", step)),
   `create trigger book_entries_kept before update on book_entries begin select raise(abort, '${refused}'); end`,
@@ -202,12 +215,15 @@ function postgresSteps(steps: readonly Step[]): string {
 
 const enteredOrLeft = (states: string) => `(old.state in ${states}) <> (new.state in ${states})`;
 
-const postgresTriggers = [
+const postgresPaymentTriggers = [
   postgresFunction("coinslot_payment_booked", postgresSteps(paymentSteps)),
+  `create trigger payments_booked after update of state on payments for each row when (${enteredOrLeft("('confirmed')")}) execute function coinslot_payment_booked()`,
+];
+
+const postgresTriggers = [
   postgresFunction("coinslot_gas_booked", postgresSteps(transactionSteps)),
   postgresFunction("coinslot_refund_booked", postgresSteps(refundSteps)),
   postgresFunction("coinslot_entry_kept", `raise exception '${refused}';`),
-  `create trigger payments_booked after update of state on payments for each row when (${enteredOrLeft("('confirmed')")}) execute function coinslot_payment_booked()`,
   `create trigger transactions_booked after update of state on transactions for each row when (${enteredOrLeft(included)}) execute function coinslot_gas_booked()`,
   "create trigger refunds_booked after update of state on refunds for each row when (old.state <> new.state) execute function coinslot_refund_booked()",
   "create trigger book_entries_kept before update on book_entries for each row execute function coinslot_entry_kept()",

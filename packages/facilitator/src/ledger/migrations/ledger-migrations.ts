@@ -6,7 +6,7 @@ import { createSecrets } from "./create-secrets.ts";
 import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
 import { indexBlocks } from "./index-blocks.ts";
-import { keepBooks } from "./keep-books.ts";
+import { bookPayments, keepBooks } from "./keep-books.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
 import { nameRelayers } from "./name-relayers.ts";
 import { recordGenesis } from "./record-genesis.ts";
@@ -42,5 +42,6 @@ export const ledgerMigrations: MigrateOptions = {
     outboxMigration,
     { title: "events of payments and refunds", up: tellOfPayments },
     { title: "books in double entry", up: keepBooks },
+    { title: "payments in the books", up: bookPayments },
   ],
 };
