@@ -22,7 +22,7 @@ const turns = 40;
 const batch = 50;
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
-/** Events a second from one process to a receiver of another, and their cost where none is told. */
+/** Events a second to a receiver in another process, and the cost of a change without a receiver. */
 export async function webhooks(engine: "sqlite" | "postgres"): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   const postgres = engine === "postgres" ? await startPostgres() : undefined;
@@ -94,13 +94,13 @@ async function measureTriggers(
     });
     return ms;
   };
-  const told: number[] = [];
+  const triggered: number[] = [];
   const silent: number[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
-    told.push(await time(true));
+    triggered.push(await time(true));
     silent.push(await time(false));
   }
-  const [withTriggers, without] = [median(told), median(silent)];
+  const [withTriggers, without] = [median(triggered), median(silent)];
   return {
     scenario: `a change of state without a receiver, ${engine}`,
     ours: { value: ((withTriggers - without) / batch) * 1_000, unit: "µs", note: "of the outbox" },

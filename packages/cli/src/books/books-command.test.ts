@@ -128,8 +128,8 @@ describe.each(["sqlite", "postgres"] as const)("coinslot books, on %s", (engine)
       },
       {
         name: "an entry of a payment that is not there",
-        plant: [copyWith("source_id", "'nobody'")],
-        found: [/^entry of no payment .*nobody/],
+        plant: [copyWith("source_id", "'unknown'")],
+        found: [/^entry of no payment .*unknown/],
       },
       {
         name: "a payment whose transfer is in another transaction",

@@ -46,7 +46,7 @@ export function createChainCheck(options: {
   /** Blocks on top of a final one. */
   finalDepth: number;
   signal: AbortSignal;
-  /** Told the last block that was read. */
+  /** Receives the last block that was read. */
   onBlock: (block: number) => void;
 }): ChainCheck {
   const { rpc, network, books, finalDepth, signal, onBlock } = options;

@@ -20,7 +20,9 @@ Example:
   coinslot webhooks test`,
     )
     .action(async ({ endpoint, ledger }: { endpoint?: string; ledger?: string }): Promise<void> => {
-      const told = await operateWebhooks(readOperatorPlace(terminal, io, ledger)).test(endpoint);
-      terminal.out(`webhook.test goes to ${told.join(", ")}.`);
+      const receivers = await operateWebhooks(readOperatorPlace(terminal, io, ledger)).test(
+        endpoint,
+      );
+      terminal.out(`webhook.test goes to ${receivers.join(", ")}.`);
     });
 }
