@@ -63,7 +63,11 @@ function loadInlined(id: string) {
 function shared(name: string) {
   return {
     name,
-    globalSetup: ["packages/devnet/src/test-postgres.ts"],
+    globalSetup: [
+      "packages/devnet/src/test-directory.ts",
+      "packages/devnet/src/test-postgres.ts",
+      "scripts/pages.mjs",
+    ],
     // Limits end what hangs. They measure nothing: a busy machine takes ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,
