@@ -1,20 +1,20 @@
 /** A task of which one run exists at a time for each key. */
-export interface KeyedSingleFlight<Key> {
+export interface KeyedSingleFlight<Key, Result = void> {
   /** As `next` of a single flight, among the callers with the same key. */
-  next(key: Key): Promise<void>;
+  next(key: Key): Promise<Result>;
 }
 
 /**
  * Creates a keyed single flight. A key costs memory while it has a run, and no more than a run
  * needs. A caller with a key of its own makes no single flight of its own.
  */
-export function createKeyedSingleFlight<Key>(
-  task: (key: Key) => Promise<void>,
-): KeyedSingleFlight<Key> {
-  const running = new Map<Key, Promise<void>>();
-  const due = new Map<Key, Promise<void>>();
+export function createKeyedSingleFlight<Key, Result = void>(
+  task: (key: Key) => Promise<Result>,
+): KeyedSingleFlight<Key, Result> {
+  const running = new Map<Key, Promise<Result>>();
+  const due = new Map<Key, Promise<Result>>();
 
-  function start(key: Key): Promise<void> {
+  function start(key: Key): Promise<Result> {
     const run = task(key).finally(() => running.delete(key));
     running.set(key, run);
     return run;

@@ -140,11 +140,11 @@ describe("a single flight", () => {
 
 describe("a keyed single flight", () => {
   it("shares the run after the one under way among the callers of a key", async () => {
-    const ends = new Map<string, Deferred<void>>();
+    const ends = new Map<string, Deferred<number>>();
     const begun: string[] = [];
-    const flight = createKeyedSingleFlight<string>((key) => {
+    const flight = createKeyedSingleFlight((key: string) => {
       begun.push(key);
-      const run = createDeferred();
+      const run = createDeferred<number>();
       ends.set(key, run);
       return run.promise;
     });
@@ -153,13 +153,13 @@ describe("a keyed single flight", () => {
     expect(flight.next("a")).toBe(second);
     const other = flight.next("b");
     expect(begun).toEqual(["a", "b"]);
-    ends.get("b")?.resolve();
-    await other;
+    ends.get("b")?.resolve(2);
+    expect(await other).toBe(2);
     ends.get("a")?.reject(new Error("failed"));
     await expect(first).rejects.toThrow("failed");
     await expect.poll(() => begun).toEqual(["a", "b", "a"]);
-    ends.get("a")?.resolve();
-    await second;
+    ends.get("a")?.resolve(1);
+    expect(await second).toBe(1);
   });
 });
 
