@@ -1,4 +1,93 @@
+export { type ChannelConfig, channelConfigSchema } from "./channels/channel-config.ts";
+export {
+  channelContracts,
+  channelNeeds,
+  channelSettlementAbi,
+  channelTypeHashes,
+  maxWithdrawDelay,
+  minWithdrawDelay,
+} from "./channels/channel-contracts.ts";
+export {
+  type ChannelOffer,
+  channelScheme,
+  correctChannelOffer,
+  readChannelOffer,
+} from "./channels/channel-offer.ts";
+export {
+  type ChannelClaim,
+  type ChannelOperation,
+  type ChannelPayload,
+  channelOperationSchema,
+  channelPayloadSchema,
+  maxClaimRows,
+  type Voucher,
+  voucherSchema,
+} from "./channels/channel-payload.ts";
+export {
+  type ChannelPayment,
+  decodePaymentOfAnyScheme,
+  encodeChannelReceipt,
+  isChannelPayment,
+} from "./channels/channel-payment.ts";
+export {
+  type ChannelCallReason,
+  type ChannelReason,
+  type ChannelRefusalReason,
+  channelCallReasons,
+  channelReasons,
+  channelRefusalReasons,
+} from "./channels/channel-reason.ts";
+export {
+  type ChannelReceipt,
+  type ChannelState,
+  channelReceiptSchema,
+  channelStateSchema,
+  formatChannelReceipt,
+  formatChannelState,
+  type VoucherState,
+} from "./channels/channel-state.ts";
+export {
+  type ChannelPlace,
+  type ClaimEntry,
+  channelDomain,
+  channelIdOf,
+  channelRefundTypedData,
+  channelTypes,
+  claimBatchTypedData,
+  depositNonce,
+  depositTypedData,
+  encodeCollectorData,
+  voucherTypedData,
+} from "./channels/typed-data.ts";
 export { ConfigurationError } from "./configuration-error.ts";
+export { keccak256 } from "./evm/keccak.ts";
+export type {
+  ChannelDepositOutcome,
+  ChannelDepositRequest,
+  DepositTerms,
+  PresentedDeposit,
+} from "./facilitator/channel-deposit.ts";
+export type {
+  ChannelAdmission,
+  ChannelCharge,
+  ChannelCorrection,
+  ChannelRefundOutcome,
+  ChannelRefundRequest,
+  ChannelRepeat,
+  ChannelRequest,
+  ChannelRun,
+  ChannelSales,
+  ChannelTerms,
+  PresentedVoucher,
+} from "./facilitator/channel-sales.ts";
+export {
+  type CountedVisit,
+  gateReasons,
+  type VisitCounter,
+  type VisitReason,
+  visitReasonOf,
+  visitReasons,
+} from "./facilitator/counted-visit.ts";
 export type {
   AnyPaymentPayload,
   AnyPaymentRequirements,
@@ -9,6 +98,7 @@ export type {
 } from "./facilitator/facilitator.ts";
 export {
   CallerGoneError,
+  CallerLimitedError,
   FacilitatorError,
   StoppedError,
 } from "./facilitator/facilitator-error.ts";
@@ -18,6 +108,19 @@ export {
   readFacilitatorArguments,
   readFacilitatorRequest,
 } from "./facilitator/facilitator-request.ts";
+export type {
+  ChannelCallAnswer,
+  ChannelVerdict,
+  HostedCaller,
+  HostedChannels,
+} from "./facilitator/hosted-channels.ts";
+export {
+  type ChannelSettlement,
+  type ChannelVerification,
+  isChannelMessage,
+  readChannelSettlement,
+  readChannelVerification,
+} from "./facilitator/read-channel-request.ts";
 export {
   type BalanceReading,
   type BegunSettlement,
@@ -34,6 +137,7 @@ export {
   type WireName,
 } from "./facilitator/reservation.ts";
 export { settleTimeoutMsFor } from "./facilitator/settle-timeout.ts";
+export { createVisitBoard, type VisitBoard, type VisitTally } from "./facilitator/visit-board.ts";
 export {
   type Address,
   addressSchema,
@@ -106,6 +210,9 @@ export {
   type PaymentReceipt,
 } from "./mpp/payment-receipt.ts";
 export { type Problem, type ProblemName, paymentProblem, problemMediaType } from "./mpp/problem.ts";
+export { describePrice, type PriceDescription } from "./paywall/describe-price.ts";
+export { escapeHtml, scriptJson } from "./paywall/escape-html.ts";
+export type { PageDemand, PageForm, Paywall } from "./paywall/paywall.ts";
 export {
   type Authorization,
   type AuthorizationId,

@@ -46,3 +46,13 @@ export class StoppedError extends FacilitatorError {
     super(message, { kind: "unavailable", retryAfterSeconds });
   }
 }
+
+/**
+ * Thrown for a payment whose caller has used up its own share of verifications, by payments that
+ * came to nothing. Not a fault: other callers are served.
+ */
+export class CallerLimitedError extends FacilitatorError {
+  constructor(message: string, { retryAfterSeconds }: { retryAfterSeconds: number }) {
+    super(message, { kind: "unavailable", retryAfterSeconds });
+  }
+}

@@ -2,6 +2,8 @@ import type { ResourceInfo } from "../x402/resource-info.ts";
 import type { SettleResponse } from "../x402/settle-response.ts";
 import type { AnySupported, Supported } from "../x402/supported.ts";
 import type { VerifyResponse } from "../x402/verify-response.ts";
+import type { ChannelSales } from "./channel-sales.ts";
+import type { VisitCounter } from "./counted-visit.ts";
 import type { BalanceReading, Reservation, Reservations, SealedAnswer } from "./reservation.ts";
 
 /**
@@ -98,9 +100,10 @@ export interface Facilitator {
 
 /**
  * A facilitator that also decides which request may run. It holds an authorization for one request
- * at a time, from before the handler until the answer is delivered.
+ * at a time, from before the handler until the answer is delivered. It may count the requests that
+ * buy nothing.
  */
-export interface ReservingFacilitator extends Facilitator, Reservations {
+export interface ReservingFacilitator extends Facilitator, Reservations, Partial<VisitCounter> {
   /**
    * Resolves when configuration, chains and ledger have passed their checks.
    *
@@ -113,6 +116,8 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
    * challenges to their terms.
    */
   challengeSecret?(): Promise<string>;
+  /** Sales by payment channels, where they are served. */
+  readonly channels?: ChannelSales | undefined;
   /**
    * The checks before a request's body is read. They ask no ledger. They ask a chain only where a
    * signature is none of the payer's key. The payer may have code that accepts it.

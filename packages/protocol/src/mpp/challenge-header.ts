@@ -106,7 +106,7 @@ const separators = /[\s,]*/y;
 const token = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y;
 const equals = /[ \t]*=[ \t]*/y;
 const quoted = /"((?:[^"\\]|\\.)*)"/sy;
-/** What authenticates without parameters, as in `Bearer abc==`. */
+/** Credentials without parameters, as in `Bearer abc==`. */
 const token68 = /[ \t]+[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y;
 /** A parameter's end: without it, the rest up to the next comma is no parameter. */
 const end = /[ \t]*(?:,|$)/y;

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { decodeBase64Json, maxAnswerHeaderLength } from "../x402/base64-json.ts";
 import { remarkSchema } from "../x402/remark.ts";
-import { encodeCanonicalJson } from "./base64url-json.ts";
 import { instantSchema } from "./challenge.ts";
 
 /** The `Payment-Receipt` of a charge that has settled. No receipt of a failure exists. */
@@ -20,9 +19,22 @@ const paymentReceiptSchema = z.object({
 /** The receipt of a charge that has settled. */
 export type PaymentReceipt = z.infer<typeof paymentReceiptSchema>;
 
-/** Encodes a receipt for the `Payment-Receipt` header. */
+/**
+ * Encodes a receipt for the `Payment-Receipt` header: base64url of its canonical JSON. The form has
+ * few members, which are written in their order (RFC 8785) instead of being sorted.
+ */
 export function encodePaymentReceipt(receipt: PaymentReceipt): string {
-  return encodeCanonicalJson(receipt);
+  const { chainId, challengeId, externalId, method, reference, status, timestamp } = receipt;
+  const json = JSON.stringify({
+    chainId,
+    challengeId,
+    externalId,
+    method,
+    reference,
+    status,
+    timestamp,
+  });
+  return Buffer.from(json, "utf8").toString("base64url");
 }
 
 /**

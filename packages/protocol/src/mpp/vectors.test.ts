@@ -140,4 +140,11 @@ describe("the receipt", () => {
     expect(receipt).toEqual(vectors.receipt.decoded);
     expect(decodePaymentReceipt(encodePaymentReceipt(receipt))).toEqual(receipt);
   });
+
+  it("is written canonically, with and without the members that may be absent", () => {
+    const receipt = decodePaymentReceipt(vectors.receipt.header);
+    const { chainId: _chainId, challengeId: _challengeId, externalId: _id, ...least } = receipt;
+    for (const each of [receipt, least, { ...receipt, externalId: 'order "1" \u00e9' }])
+      expect(encodePaymentReceipt(each)).toBe(encodeCanonicalJson(each));
+  });
 });

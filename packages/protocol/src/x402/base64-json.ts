@@ -36,10 +36,23 @@ export function decodeBase64Json<T>(options: {
   schema: z.ZodType<T>;
   maxLength?: number;
 }): T {
-  const { noun, schema, maxLength = maxHeaderLength } = options;
-  if (options.value.length > maxLength) throw new DecodeError(noun, "too_large");
-  const text = decodeUtf8(noun, decodeBase64(noun, options.value.trim()));
-  return parseShape({ noun, value: parseJson(noun, text), schema });
+  const { noun, schema } = options;
+  return parseShape({ noun, value: decodeBase64Value(options), schema });
+}
+
+/**
+ * Decodes base64 of JSON whose schema depends on its content: `parseShape` reads the value.
+ *
+ * @throws DecodeError for every input that is not such a message, and nothing else.
+ */
+export function decodeBase64Value(options: {
+  noun: string;
+  value: string;
+  maxLength?: number | undefined;
+}): unknown {
+  const { noun, value, maxLength = maxHeaderLength } = options;
+  if (value.length > maxLength) throw new DecodeError(noun, "too_large");
+  return parseJson(noun, decodeUtf8(noun, decodeBase64(noun, value.trim())));
 }
 
 /**

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { freezeMessage } from "./frozen-message.ts";
-import type { PaymentPayload } from "./payment-payload.ts";
 
 const extensionSchema = z.object({
   info: z.object({ id: z.string().regex(/^[A-Za-z0-9_-]{16,128}$/) }),
@@ -29,7 +28,10 @@ export const paymentIdentifierExtension = freezeMessage({
  * The buyer's idempotency key in the `payment-identifier` extension of a version 2 payment. It has
  * 16 to 128 letters, digits, hyphens and underscores.
  */
-export function paymentIdentifier(payload: PaymentPayload): string | undefined {
+export function paymentIdentifier(payload: {
+  x402Version: 1 | 2;
+  extensions?: Record<string, unknown> | undefined;
+}): string | undefined {
   if (payload.x402Version === 1) return undefined;
   const said = payload.extensions?.["payment-identifier"];
   if (said === undefined) return undefined;

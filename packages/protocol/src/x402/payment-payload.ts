@@ -1,7 +1,12 @@
 import * as z from "zod";
 import { networkNameSchema } from "../money/network.ts";
 import { exactEvmPayloadSchema } from "./authorization.ts";
-import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
+import {
+  decodeBase64Json,
+  decodeBase64Value,
+  encodeBase64Json,
+  parseShape,
+} from "./base64-json.ts";
 import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
 import { optionalOrNull } from "./optional-or-null.ts";
 import { paymentRequirementsSchema } from "./payment-requirements.ts";
@@ -58,8 +63,19 @@ export function decodePaymentV1(header: string): PaymentPayloadV1 {
  * @throws DecodeError
  */
 export function decodePaymentV2(header: string): PaymentPayloadV2 {
-  const noun = "The PAYMENT-SIGNATURE header";
-  return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
+  return parsePaymentV2(decodeBase64Value({ noun: nounOfV2, value: header }));
+}
+
+/** The `PAYMENT-SIGNATURE` header in an error's sentence. */
+export const nounOfV2 = "The PAYMENT-SIGNATURE header";
+
+/**
+ * Reads a payment of version 2 from decoded JSON. It cannot be changed.
+ *
+ * @throws DecodeError
+ */
+export function parsePaymentV2(value: unknown): PaymentPayloadV2 {
+  return mark(parseShape({ noun: nounOfV2, value, schema: paymentPayloadV2Schema }));
 }
 
 /**
