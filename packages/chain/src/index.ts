@@ -24,6 +24,7 @@ export { createCallBatcher } from "./rpc/call-batcher.ts";
 export { endpointProblem } from "./rpc/endpoint-problem.ts";
 export type { HttpAnswer, HttpPost, HttpPostRequest } from "./rpc/http-post.ts";
 export { httpPost, NotConnectedError } from "./rpc/http-post.ts";
+export { isRevert } from "./rpc/is-revert.ts";
 export type { EndpointState } from "./rpc/rpc-endpoint.ts";
 export type { RpcCall } from "./rpc/rpc-envelope.ts";
 export type { EndpointFailureKind, EndpointProblem } from "./rpc/rpc-errors.ts";

@@ -207,6 +207,27 @@ describe("a block watcher", () => {
     expect(events).toHaveLength(eventCount);
   });
 
+  it("leaves a head that one endpoint alone has shown, once that endpoint is silent", async () => {
+    const clock = createManualClock();
+    createWatcher({ clock }, [first, second]);
+    const block = await devnet.client.getBlock();
+    first.set(
+      answerMethod("eth_getBlockByNumber", {
+        number: `0x${(block.number + 1_000_000n).toString(16)}`,
+        hash: hashOf(1),
+        parentHash: hashOf(2),
+        timestamp: `0x${(block.timestamp + 2_000_000n).toString(16)}`,
+      }),
+    );
+    expect(await watcher.refresh()).toMatchObject({ hash: hashOf(1) });
+    first.set(answerStatus(503));
+    expect(await watcher.refresh()).toMatchObject({ hash: hashOf(1) });
+
+    clock.advance(15_000);
+
+    expect(await watcher.refresh()).toMatchObject({ hash: block.hash });
+  });
+
   it("survives an outage, and reports its beginning and its end once", async () => {
     createWatcher();
     await watch();

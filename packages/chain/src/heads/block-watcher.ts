@@ -71,6 +71,9 @@ export interface BlockWatcher {
   close(): void;
 }
 
+/** No chain's head is called stalled before this, nor its endpoint silent. */
+const minStalledMs = 15_000;
+
 /**
  * Watches the head of one chain for the whole process: create one watcher per network. While it has
  * subscribers, it reads the chain at each WebSocket notification of a new head. Without such
@@ -78,7 +81,7 @@ export interface BlockWatcher {
  *
  * An old head from a lagging endpoint changes nothing. A different block at a known height is
  * accepted from the endpoint that reported the current head. Another endpoint must show a longer
- * chain.
+ * chain, until the first one is silent for ten block times, at least 15 s: its head may be false.
  *
  * @example
  * ```ts
@@ -124,6 +127,8 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
     closing: new AbortController(),
     polls: createSingleFlight(() => pollOnce(context)),
     headEndpoint: undefined,
+    headEndpointAt: Number.NEGATIVE_INFINITY,
+    headEndpointMs: Math.max(minStalledMs, 10 * (preset.blockTimeMs ?? 0)),
     polledAt: undefined,
     readAt: undefined,
     heard: undefined,
@@ -140,7 +145,8 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
 
 function stalledAfter(chainId: number): number {
   const { blockTimeMs } = getChainPreset(chainId);
-  return blockTimeMs === undefined ? Number.POSITIVE_INFINITY : Math.max(15_000, 10 * blockTimeMs);
+  if (blockTimeMs === undefined) return Number.POSITIVE_INFINITY;
+  return Math.max(minStalledMs, 10 * blockTimeMs);
 }
 
 function warn(error: unknown): void {

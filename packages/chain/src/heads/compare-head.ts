@@ -26,7 +26,7 @@ export type HeadChange =
 
 export interface CompareOptions {
   known: KnownBlocks;
-  /** True if another endpoint has reported the newest known block. */
+  /** True if another endpoint has reported the newest known block, and is not silent for long. */
   isOther: boolean;
   /** Maximum number of blocks of `advanced`. */
   maxBlocks: number;

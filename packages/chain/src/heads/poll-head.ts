@@ -47,8 +47,9 @@ async function readChange(
   context: WatcherContext,
   endpoint: RpcEndpointHandle,
 ): Promise<BlockEvent | undefined> {
-  const { window, windowSize, maxMissed, headEndpoint } = context;
+  const { window, windowSize, maxMissed } = context;
   const latest = await readHead(endpoint);
+  const isOther = isOtherThanHeads(context, endpoint);
   const head = window.head();
   const [base, ...rest] = window.blocks();
   if (!head || !base) {
@@ -62,7 +63,7 @@ async function readChange(
   }
   const change = await compareHead(endpoint, latest, {
     known: [base, ...rest],
-    isOther: headEndpoint !== undefined && headEndpoint !== endpoint.endpoint,
+    isOther,
     maxBlocks: windowSize,
   });
   switch (change.type) {
@@ -84,6 +85,18 @@ async function readChange(
   }
 }
 
+/**
+ * True while another endpoint's shorter chain counts less than the known head. An endpoint that
+ * reported a head far above the chain, and is silent since, must not hold the watch up for good.
+ */
+function isOtherThanHeads(context: WatcherContext, { endpoint }: RpcEndpointHandle): boolean {
+  const { headEndpoint, headEndpointAt, headEndpointMs, clock } = context;
+  if (headEndpoint === undefined) return false;
+  if (headEndpoint !== endpoint) return clock.now() - headEndpointAt < headEndpointMs;
+  context.headEndpointAt = clock.now();
+  return false;
+}
+
 /** Puts blocks into the window, and returns those that left it. */
 function enter(
   context: WatcherContext,
@@ -91,6 +104,7 @@ function enter(
   blocks: readonly BlockHeader[],
 ): BlockHeader[] {
   context.headEndpoint = endpoint;
+  context.headEndpointAt = context.clock.now();
   context.newsAt = context.clock.now();
   return context.window.put(blocks);
 }

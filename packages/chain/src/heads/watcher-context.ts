@@ -31,6 +31,10 @@ export interface WatcherContext {
   readonly polls: SingleFlight<BlockHeader>;
   /** Number of the endpoint that reported the head. */
   headEndpoint: number | undefined;
+  /** Time of the last answer of that endpoint. */
+  headEndpointAt: number;
+  /** That endpoint's word counts for more than another's until it is silent for this long. */
+  headEndpointMs: number;
   /** Time at which the last poll ended, successful or not. */
   polledAt: number | undefined;
   /** Time up to which the head was the newest: the last poll that found it began then. */

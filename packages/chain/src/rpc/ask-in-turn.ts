@@ -1,3 +1,4 @@
+import { isChainsWord } from "./is-chains-word.ts";
 import type { RpcEndpoint } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import {
@@ -12,7 +13,9 @@ import type { RpcOutcome } from "./rpc-requester.ts";
 export interface AskInTurnOptions {
   calls: readonly RpcCall[];
   /** The endpoints to try, in order; `passOver` reports why one was skipped. */
-  endpoints: (passOver: (problem: EndpointProblem) => void) => AsyncIterable<RpcEndpoint>;
+  endpoints: (
+    passOver: (problem: EndpointProblem) => void,
+  ) => AsyncIterable<RpcEndpoint | "all-tried">;
   timeoutMs: number;
   signal: AbortSignal | undefined;
   /** Makes the error of a call without an answer. */
@@ -23,35 +26,44 @@ interface Pending {
   call: RpcCall;
   index: number;
   failures: RpcEndpointError[];
+  /** Errors of nodes that say nothing of the chain, and the endpoints that returned them. */
+  refusals: { error: RpcResponseError; endpoint: RpcEndpoint }[];
 }
 
 /**
- * Failover: asks one endpoint after the other, each with the calls that have no answer yet. An
- * error from a node is an answer. A call that must not be repeated moves on only when it was
- * certainly not sent.
+ * Failover: asks one endpoint after the other, each with the calls that have no answer yet. A node's
+ * error is the answer where it is the chain's word, or where each healthy endpoint returns one: then
+ * the first one's. A call that must not be repeated moves on only when it was certainly not sent.
  */
 export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
   const { calls, unavailable } = options;
   if (calls.length === 0) return [];
   const outcomes = new Map<number, RpcOutcome>();
   const passedOver: EndpointProblem[] = [];
-  let pending = calls.map((call, index): Pending => ({ call, index, failures: [] }));
+  let pending = calls.map((call, index): Pending => ({ call, index, failures: [], refusals: [] }));
   for await (const endpoint of options.endpoints((problem) => passedOver.push(problem))) {
+    if (endpoint === "all-tried") {
+      pending = pending.filter((item) => !settleRefused(item, outcomes));
+      if (pending.length === 0) break;
+      continue;
+    }
     const asked = pending;
     const answers = await endpoint.send(
       asked.map(({ call }) => call),
       options,
     );
     pending = asked.filter((item, position) => {
-      const { call, index, failures } = item;
+      const { call, index, failures, refusals } = item;
       const answer = answers[position];
       if (!answer) return true;
       if (answer.ok) {
+        for (const refusal of refusals) refusal.endpoint.outvoted(refusal.error);
         outcomes.set(index, { endpoint: endpoint.name.number, failures, ...answer });
         return false;
       }
       const { error } = answer;
       if (error instanceof RpcResponseError) {
+        if (!isChainsWord(error)) return refusals.push({ error, endpoint }) > 0;
         outcomes.set(index, { ok: false, error, failures });
         return false;
       }
@@ -62,11 +74,24 @@ export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]
     });
     if (pending.length === 0) break;
   }
-  for (const { call, index, failures } of pending)
+  for (const item of pending) {
+    const { call, index, failures } = item;
+    if (settleRefused(item, outcomes)) continue;
     outcomes.set(index, {
       ok: false,
       error: unavailable(call.method, [...passedOver, ...failures]),
       failures,
     });
+  }
   return calls.flatMap((_, index) => outcomes.get(index) ?? []);
+}
+
+/** Takes the first node's error for the answer, if there is one: no other node has a better one. */
+function settleRefused(
+  { index, failures, refusals }: Pending,
+  outcomes: Map<number, RpcOutcome>,
+): boolean {
+  const [refusal] = refusals;
+  if (refusal) outcomes.set(index, { ok: false, error: refusal.error, failures });
+  return refusal !== undefined;
 }

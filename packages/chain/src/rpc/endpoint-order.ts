@@ -8,11 +8,14 @@ export interface EndpointWish {
   signal?: AbortSignal;
 }
 
-/** The endpoints to try for one request. `passOver` receives the reason why one was skipped. */
+/**
+ * The endpoints to try for one request. `passOver` receives the reason why one was skipped.
+ * `all-tried` follows the last healthy one: after it come those on trial, and then all of them again.
+ */
 export type EndpointSource = (
   wish: EndpointWish,
   passOver: (problem: EndpointProblem) => void,
-) => AsyncIterable<RpcEndpoint>;
+) => AsyncIterable<RpcEndpoint | "all-tried">;
 
 export interface EndpointOrder {
   /** Usable endpoints, the best first, repeated until `patienceMs` is over. */
@@ -64,7 +67,7 @@ async function* candidates(
   context: OrderContext,
   wish: EndpointWish,
   passOver: (problem: EndpointProblem) => void,
-): AsyncGenerator<RpcEndpoint, void, void> {
+): AsyncGenerator<RpcEndpoint | "all-tried", void, void> {
   const { endpoints, clock, closing } = context;
   const sources = wish.signal ? [wish.signal, closing] : [closing];
   const deadline = clock.now() + context.patienceMs;
@@ -79,7 +82,9 @@ async function* candidates(
       ...healthy.filter((endpoint) => !lagging.has(endpoint)),
       ...healthy.filter((endpoint) => lagging.has(endpoint)),
     ];
-    yield* usable(context, [...inOrder, ...onTrial], wish, passOver);
+    yield* usable(context, inOrder, wish, passOver);
+    yield "all-tried";
+    yield* usable(context, onTrial, wish, passOver);
 
     const pauseMs = Math.max(retryPauseMs, soonestMs(context));
     if (clock.now() + pauseMs > deadline) return;

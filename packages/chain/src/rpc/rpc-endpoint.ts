@@ -53,6 +53,8 @@ export interface RpcEndpoint {
     calls: readonly RpcCall[],
     options: Omit<SendOptions, "mayStart">,
   ): Promise<ChannelOutcome[]>;
+  /** Reports an error that it returned, where another endpoint had an answer. It goes on in turn. */
+  outvoted(error: RpcResponseError): void;
   /** The last head that it reported. */
   head(): bigint | undefined;
   latencyMs(): number | undefined;
@@ -102,6 +104,13 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     restMs: breaker.restMs,
     check: () => check(context),
     send: (calls, sendOptions) => send(context, calls, { mayStart, ...sendOptions }),
+    outvoted: ({ message }) =>
+      options.emit({
+        type: "endpoint-failed",
+        endpoint: options.name.number,
+        kind: "refused",
+        message,
+      }),
     head: () => context.head,
     latencyMs: () => context.latencyMs,
     inFlight: channel.inFlight,

@@ -14,6 +14,8 @@ export type EndpointFailureKind =
   | "malformed"
   /** The answer was larger than `maxResponseBytes`. */
   | "too-large"
+  /** A JSON-RPC error that is the node's own: another endpoint answered the same call. */
+  | "refused"
   /**
    * The request waited for this process's own limits until its time was over. It was never sent.
    */

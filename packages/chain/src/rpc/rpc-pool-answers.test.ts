@@ -7,7 +7,7 @@ import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-sc
 const open = usePoolScene();
 
 describe("an error from the node", () => {
-  it("is the answer, and no other endpoint is asked", async () => {
+  it("is the answer where it is a revert, and no other endpoint is asked", async () => {
     const { first, second, pool } = open();
     await pool.ready();
     first.set(answerError(3, "execution reverted", "0x08c379a0"));
@@ -21,8 +21,62 @@ describe("an error from the node", () => {
     expect(stateOf(pool, 1)).toBe("ready");
   });
 
+  it.each([
+    [-32000, "header not found"],
+    [-32000, "missing trie node 0x12 (path ) state is not available"],
+    [-32601, "the method eth_call does not exist/is not available"],
+    [-32603, "Internal error"],
+    [-32000, "execution aborted (timeout = 5s)"],
+  ])("that is the node's own sends the call to the next endpoint: %i %s", async (code, message) => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    first.set(answerError(code, message));
+
+    expect(await pool.request({ method: "eth_call", params: [{}, "latest"] })).toBe("0x");
+
+    expect(events).toMatchObject([{ type: "endpoint-failed", endpoint: 1, kind: "refused" }]);
+    expect(stateOf(pool, 1)).toBe("ready");
+  });
+
+  it("is the first endpoint's where each returns one, without a second round", async () => {
+    const { first, second, pool, events } = open({ patienceMs: 60_000 });
+    await pool.ready();
+    first.set(answerError(-32000, "header not found"));
+    second.set(answerError(-32603, "Internal error"));
+    const asked = second.requests.length;
+
+    const error = await rejectionOf(pool.request({ method: "eth_call", params: [{}, "latest"] }));
+
+    expect(error).toMatchObject({ name: "RpcResponseError", code: -32000, endpoint: 1 });
+    expect(second.requests.length).toBe(asked + 1);
+    expect(events).toEqual([]);
+  });
+
+  it("is the first endpoint's where the next one gives no answer", async () => {
+    const { first, second, pool } = open({ patienceMs: 60_000 });
+    await pool.ready();
+    first.set(answerError(-32000, "header not found"));
+    second.set(loseAnswer);
+
+    const error = await rejectionOf(pool.request({ method: "eth_call", params: [{}, "latest"] }));
+
+    expect(error).toMatchObject({ name: "RpcResponseError", code: -32000, endpoint: 1 });
+  });
+
+  it("about a transaction stands: its sender decides about other nodes", async () => {
+    const { first, second, pool } = open();
+    await pool.ready();
+    first.set(answerError(-32000, "rejected by policy"));
+    const asked = second.requests.length;
+
+    const call = { method: "eth_sendRawTransaction", params: ["0x02"] };
+
+    expect(await rejectionOf(pool.request(call))).toMatchObject({ endpoint: 1 });
+    expect(second.requests.length).toBe(asked);
+  });
+
   it("is redacted where the node echoes the URL", async () => {
-    const { first, pool } = open();
+    const { first, pool } = open({ onlyFirst: true });
     await pool.ready();
     const echo = `POST ${first.url} failed for key ${secret}`;
     first.set(answerError(-32000, echo, { request: [echo] }));
@@ -33,7 +87,7 @@ describe("an error from the node", () => {
   });
 
   it("is no rate limit where it is about too many results of a log query", async () => {
-    const { first, pool } = open();
+    const { first, pool } = open({ onlyFirst: true });
     await pool.ready();
     first.set(answerError(-32005, "query returned more than 10000 results"));
 
@@ -95,6 +149,45 @@ describe("a consistent read", () => {
 
     expect(seen).toEqual([1, 2]);
     expect(answers).toHaveLength(2);
+  });
+
+  it("starts over at another endpoint when the first one returns an error of its own", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set(answerError(-32603, "Internal error"));
+    const seen: number[] = [];
+
+    await pool.onEndpoint(async (endpoint) => {
+      seen.push(endpoint.endpoint);
+      await endpoint.request(readHead);
+    });
+
+    expect(seen).toEqual([1, 2]);
+  });
+
+  it("rethrows the error where every endpoint returns one", async () => {
+    const { first, second, pool } = open({ patienceMs: 60_000 });
+    await pool.ready();
+    first.set(answerError(-32603, "Internal error"));
+    second.set(answerError(-32601, "method not found"));
+
+    const error = await rejectionOf(pool.onEndpoint((endpoint) => endpoint.request(readHead)));
+
+    expect(error).toMatchObject({ name: "RpcResponseError", endpoint: 1 });
+  });
+
+  it("leaves a refused range of logs to its caller, who asks for less", async () => {
+    const { first, second, pool } = open();
+    await pool.ready();
+    first.set(answerError(-32000, "block range too large"));
+    const asked = second.requests.length;
+
+    const error = await rejectionOf(
+      pool.onEndpoint((endpoint) => endpoint.request({ method: "eth_getLogs", params: [{}] })),
+    );
+
+    expect(error).toMatchObject({ name: "RpcResponseError", endpoint: 1 });
+    expect(second.requests.length).toBe(asked);
   });
 
   it("rethrows other errors", async () => {

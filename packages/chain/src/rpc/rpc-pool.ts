@@ -3,6 +3,7 @@ import { createNewHeads, type NewHeads } from "../heads/new-heads.ts";
 import { createRequester, type RequesterContext, unavailableError } from "./create-requester.ts";
 import { createEndpointOrder, type EndpointOrder } from "./endpoint-order.ts";
 import { type HttpPost, httpPost } from "./http-post.ts";
+import { isChainsWord } from "./is-chains-word.ts";
 import {
   createRpcEndpoint,
   type EndpointEvent,
@@ -16,6 +17,7 @@ import {
   RpcClosedError,
   RpcEndpointError,
   RpcNotReadyError,
+  RpcResponseError,
   RpcUnavailableError,
 } from "./rpc-errors.ts";
 import type { RpcEndpointHandle, RpcRequester, RpcRequestOptions } from "./rpc-requester.ts";
@@ -90,7 +92,8 @@ export interface RpcPool extends RpcRequester {
   /**
    * Runs `read` against one healthy endpoint; when that one fails, again from its beginning against
    * the next. `read` therefore sees one chain only, and must not have effects that cannot be
-   * repeated.
+   * repeated. An error that the node itself returns sends it to the next one, too, but for
+   * `eth_getLogs`: a range of blocks that one node finds too large is the caller's to cut.
    */
   onEndpoint<T>(
     read: (endpoint: RpcEndpointHandle) => Promise<T>,
@@ -120,8 +123,8 @@ export interface RpcPool extends RpcRequester {
  * JSON-RPC over HTTP to one chain through several endpoints; requests go to the first healthy one.
  *
  * An endpoint's chain id is checked before its first use and after every rest. Reads fail over to
- * the next endpoint, and go round again while `patienceMs` lasts. An error that a node returns is
- * an answer, and is not retried. A call with effects (see `isRepeatable`) moves on only when it is
+ * the next endpoint, and go round again while `patienceMs` lasts. A revert is an answer. Another
+ * error that a node returns is one where the other endpoints return an error, too. A call with effects (see `isRepeatable`) moves on only when it is
  * certain that no node has seen it.
  *
  * @example
@@ -257,17 +260,28 @@ async function readOnEndpoint<T>(
   closing.signal.throwIfAborted();
   const failures: EndpointProblem[] = [];
   const passOver = (problem: EndpointProblem) => failures.push(problem);
+  let refusal: RpcResponseError | undefined;
   for await (const endpoint of order.candidates(options, passOver)) {
+    if (endpoint === "all-tried") {
+      if (refusal) break;
+      continue;
+    }
     const handle = handles.find((each) => each.endpoint === endpoint.name.number);
     if (!handle) break;
     try {
       return await read(handle);
     } catch (error) {
-      if (!(error instanceof RpcUnavailableError)) throw error;
-      failures.push(...error.failures);
+      if (error instanceof RpcUnavailableError) failures.push(...error.failures);
+      else if (isNodesOwn(error)) refusal ??= error;
+      else throw error;
     }
   }
-  throw unavailableError(context.sending, "a consistent read", failures);
+  throw refusal ?? unavailableError(context.sending, "a consistent read", failures);
+}
+
+function isNodesOwn(error: unknown): error is RpcResponseError {
+  const isAnswer = error instanceof RpcResponseError;
+  return isAnswer && error.method !== "eth_getLogs" && !isChainsWord(error);
 }
 
 function statusOf(endpoint: RpcEndpoint, order: EndpointOrder): RpcEndpointStatus {
