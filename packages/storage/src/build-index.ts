@@ -1,22 +1,28 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
-import { type Dialect, postgresLiftTimeouts } from "./dialect.ts";
+import type { Dialect } from "./dialect.ts";
+import { postgresLiftTimeouts } from "./postgres/postgres-dialect.ts";
 
 /** An index over a part of a table. */
 export interface TableIndex {
   name: string;
   table: string;
+  /** Columns, or expressions in brackets. */
   columns: readonly string[];
-  /** The condition that its rows meet. */
-  where: string;
+  /** PostgreSQL's method. Default `btree`. */
+  using?: "hash";
+  /** The condition that its rows meet. Default: all rows. */
+  where?: string;
   /** Name of a narrower index that it takes the place of. */
-  replaces: string;
+  replaces?: string;
 }
 
 /** The statement that builds an index; `concurrently` is PostgreSQL's way without a lock. */
 export function createIndexStatement(index: TableIndex, way: "concurrently" | "" = ""): string {
-  const { name, table, columns, where } = index;
-  return `create index ${way} ${name} on ${table} (${columns.join(", ")}) where ${where}`;
+  const { name, table, columns, using, where } = index;
+  const method = using === undefined ? "" : `using ${using} `;
+  const condition = where === undefined ? "" : ` where ${where}`;
+  return `create index ${way} ${name} on ${table} ${method}(${columns.join(", ")})${condition}`;
 }
 
 /**
@@ -129,7 +135,8 @@ async function readStates<Schema>(
 ): Promise<{ own: IndexState; replaced: IndexState }> {
   const { rows } = await sql<{ is_own: boolean; is_valid: boolean }>`
     select indexrelid = to_regclass(${name}) as is_own, indisvalid as is_valid
-    from pg_index where indexrelid in (to_regclass(${name}), to_regclass(${replaces}))
+    from pg_index
+    where indexrelid in (to_regclass(${name}), to_regclass(${replaces ?? name}))
   `.execute(db);
   const stateOf = (isOwn: boolean): IndexState => {
     const row = rows.find(({ is_own }) => (is_own ?? false) === isOwn);

@@ -17,6 +17,7 @@ export {
 export { type MigrateOptions, type Migration, migrate, requireMigrated } from "./migrate.ts";
 export type { NotificationHandler } from "./notifications.ts";
 export { appendEvent } from "./outbox/append-event.ts";
+export { appendEvents, type DirectedEvent } from "./outbox/append-events.ts";
 export { type ClaimedDelivery, claimDeliveries } from "./outbox/claim-deliveries.ts";
 export { type Conclusion, concludeDeliveries } from "./outbox/conclude-deliveries.ts";
 export { type EventSource, eventStatements, isWanted } from "./outbox/event-statements.ts";
@@ -30,7 +31,7 @@ export {
 } from "./outbox/list-deliveries.ts";
 export { dropListener, dropLostListeners, takeEvents } from "./outbox/listeners.ts";
 export type { OutboxContext } from "./outbox/outbox-context.ts";
-export { outboxMigration } from "./outbox/outbox-migration.ts";
+export { createOutboxMigration, outboxMigration } from "./outbox/outbox-migration.ts";
 export { pruneDeliveries } from "./outbox/prune-deliveries.ts";
 export { type OutboxEndpoint, registerEndpoints } from "./outbox/register-endpoints.ts";
 export { releaseClaims } from "./outbox/release-claims.ts";

@@ -1,5 +1,5 @@
 import { sql, type Transaction } from "kysely";
-import { amongNumbers, forProcess, type OutboxContext, timeOf } from "./outbox-context.ts";
+import { amongNumbers, forProcess, type OutboxContext, tableOf, timeOf } from "./outbox-context.ts";
 
 /** A delivery that this process may post until its claim ends. */
 export interface ClaimedDelivery {
@@ -53,7 +53,7 @@ export async function claimDeliveries<Schema>(
 
 async function isAnyDue<Schema>(outbox: OutboxContext<Schema>, endpoint: string): Promise<boolean> {
   const { rows } = await sql`
-    select 1 from outbox_deliveries
+    select 1 from ${tableOf(outbox, "deliveries")}
     where endpoint_id = ${endpoint} and state = 'pending' and next_at <= ${timeOf(outbox)}
     limit 1
   `.execute(outbox.db);
@@ -74,11 +74,11 @@ async function lockDue<Schema>(
   const lock = outbox.dialect.engine === "sqlite" ? sql`` : sql`for update of due skip locked`;
   const { rows } = await sql<DueRow>`
     select due.event_seq, case when exists (
-      select 1 from outbox_deliveries as head
+      select 1 from ${tableOf(outbox, "deliveries")} as head
       where head.endpoint_id = due.endpoint_id and head.key = due.key
         and head.state = 'pending' and head.event_seq < due.event_seq
     ) then 0 else 1 end as is_first
-    from outbox_deliveries as due
+    from ${tableOf(outbox, "deliveries")} as due
     where due.endpoint_id = ${endpoint} and due.state = 'pending'
       and due.next_at <= ${timeOf(outbox)}
     order by due.next_at, due.event_seq
@@ -97,12 +97,12 @@ async function putOff<Schema>(
   if (seqs.length === 0) return;
   const now = timeOf(outbox);
   await sql`
-    update outbox_deliveries set next_at = coalesce((
+    update ${tableOf(outbox, "deliveries")} set next_at = coalesce((
       select case when head.claim is null and head.next_at > ${now}
         then head.next_at + ${sql.lit(failedMs)} else ${now} + ${sql.lit(underWayMs)} end
-      from outbox_deliveries as head
-      where head.endpoint_id = outbox_deliveries.endpoint_id and head.key = outbox_deliveries.key
-        and head.state = 'pending' and head.event_seq < outbox_deliveries.event_seq
+      from ${tableOf(outbox, "deliveries")} as head
+      where head.endpoint_id = ${tableOf(outbox, "deliveries")}.endpoint_id and head.key = ${tableOf(outbox, "deliveries")}.key
+        and head.state = 'pending' and head.event_seq < ${tableOf(outbox, "deliveries")}.event_seq
       order by head.event_seq limit 1
     ), 0)
     where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
@@ -118,7 +118,7 @@ async function claim<Schema>(
   if (seqs.length === 0) return [];
   const among = amongNumbers(outbox.dialect, seqs);
   await sql`
-    update outbox_deliveries
+    update ${tableOf(outbox, "deliveries")}
     set claim = ${wish.claim}, next_at = ${timeOf(outbox)} + ${sql.lit(wish.claimMs)}
     where endpoint_id = ${endpoint} and event_seq in ${among}
   `.execute(transaction);
@@ -126,7 +126,7 @@ async function claim<Schema>(
     select events.seq as seq, events.id as id, events.key as key, events.type as type,
       events.payload as payload, events.created_at as "createdAt",
       deliveries.attempts as attempts
-    from outbox_deliveries as deliveries join outbox_events as events
+    from ${tableOf(outbox, "deliveries")} as deliveries join ${tableOf(outbox, "events")} as events
       on events.seq = deliveries.event_seq
     where deliveries.endpoint_id = ${endpoint} and deliveries.event_seq in ${among}
     order by events.seq

@@ -1,5 +1,5 @@
 import { sql, type Transaction } from "kysely";
-import { amongNumbers, forProcess, type OutboxContext, timeOf } from "./outbox-context.ts";
+import { amongNumbers, forProcess, type OutboxContext, tableOf, timeOf } from "./outbox-context.ts";
 
 /** The end of an attempt: `released` was not posted, and counts as none. */
 export type Conclusion = { seq: number; key: string } & (
@@ -50,7 +50,7 @@ async function deliver<Schema>(
   const { outbox, transaction, endpoint, claim } = concluding;
   if (seqs.length === 0) return [];
   const { rows } = await sql<{ event_seq: number }>`
-    update outbox_deliveries
+    update ${tableOf(outbox, "deliveries")}
     set state = 'delivered', claim = null, error = null, attempts = attempts + 1,
       ended_at = ${timeOf(outbox)}
     where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
@@ -67,7 +67,7 @@ async function release<Schema>(
   const { outbox, transaction, endpoint, claim } = concluding;
   if (seqs.length === 0) return [];
   const { rows } = await sql<{ event_seq: number }>`
-    update outbox_deliveries set claim = null, next_at = 0
+    update ${tableOf(outbox, "deliveries")} set claim = null, next_at = 0
     where endpoint_id = ${endpoint} and event_seq in ${amongNumbers(outbox.dialect, seqs)}
       and state = 'pending' and claim = ${claim}
     returning event_seq
@@ -86,7 +86,7 @@ async function fail<Schema>(
       ? sql`state = 'dead', ended_at = ${timeOf(outbox)}`
       : sql`next_at = ${timeOf(outbox)} + cast(${conclusion.retryInMs} as bigint)`;
   const { rows } = await sql<{ event_seq: number }>`
-    update outbox_deliveries
+    update ${tableOf(outbox, "deliveries")}
     set ${change}, claim = null, error = ${conclusion.error}, attempts = attempts + 1
     where endpoint_id = ${endpoint} and event_seq = ${conclusion.seq}
       and state = 'pending' and claim = ${claim}
@@ -95,14 +95,14 @@ async function fail<Schema>(
   return rows.map(({ event_seq }) => event_seq);
 }
 
-/** What waited for these keys is due. */
+/** Deliveries that waited for these keys are due. */
 async function recall<Schema>(
   { outbox, transaction, endpoint }: Concluding<Schema>,
   keys: readonly string[],
 ): Promise<void> {
   if (keys.length === 0) return;
   await sql`
-    update outbox_deliveries set next_at = 0
+    update ${tableOf(outbox, "deliveries")} set next_at = 0
     where endpoint_id = ${endpoint} and key in ${outbox.dialect.among(keys)}
       and state = 'pending' and claim is null and attempts = 0 and next_at > 0
   `.execute(transaction);

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { forProcess, type OutboxContext, timeOf } from "./outbox-context.ts";
+import { forProcess, type OutboxContext, tableOf, timeOf } from "./outbox-context.ts";
 
 /**
  * Makes deliveries due that wait longer than any can: the database's clock was put back.
@@ -13,7 +13,7 @@ export async function healClock<Schema>(
   await outbox.write(
     (transaction) =>
       sql`
-        update outbox_deliveries set next_at = 0
+        update ${tableOf(outbox, "deliveries")} set next_at = 0
         where endpoint_id = ${endpoint} and state = 'pending' and (
           next_at > ${timeOf(outbox)} + ${sql.lit(waitMs)}
           or (claim is not null and next_at > ${timeOf(outbox)} + ${sql.lit(claimMs)})

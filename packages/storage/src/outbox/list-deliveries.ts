@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { type OutboxContext, timeOf } from "./outbox-context.ts";
+import { type OutboxContext, tableOf, timeOf } from "./outbox-context.ts";
 
 /** An endpoint, and how it stands. */
 export interface EndpointStanding {
@@ -19,12 +19,12 @@ export interface EndpointStanding {
 /** Rows that a count reads, at most. */
 const countLimit = 10_000;
 
-type Reads<Schema> = Pick<OutboxContext<Schema>, "db" | "dialect" | "nowMs">;
+type Reads<Schema> = Pick<OutboxContext<Schema>, "db" | "dialect" | "nowMs" | "tables">;
 
 /** All endpoints, the disabled ones too, by their ids. */
 export async function listEndpoints<Schema>(outbox: Reads<Schema>): Promise<EndpointStanding[]> {
   const { rows } = await sql<{ id: string; url: string; secrets: string; is_enabled: number }>`
-    select id, url, secrets, is_enabled from outbox_endpoints order by id
+    select id, url, secrets, is_enabled from ${tableOf(outbox, "endpoints")} order by id
   `.execute(outbox.db);
   return Promise.all(
     rows.map(async ({ id, url, secrets, is_enabled }) => {
@@ -42,10 +42,10 @@ export async function listEndpoints<Schema>(outbox: Reads<Schema>): Promise<Endp
   );
 }
 
-async function typesOf<Schema>({ db }: Reads<Schema>, endpoint: string): Promise<string[]> {
+async function typesOf<Schema>(outbox: Reads<Schema>, endpoint: string): Promise<string[]> {
   const { rows } = await sql<{ type: string }>`
-    select type from outbox_subscriptions where endpoint_id = ${endpoint} order by type
-  `.execute(db);
+    select type from ${tableOf(outbox, "subscriptions")} where endpoint_id = ${endpoint} order by type
+  `.execute(outbox.db);
   return rows.map(({ type }) => type);
 }
 
@@ -56,18 +56,18 @@ export async function readBacklog<Schema>(
 ): Promise<Pick<EndpointStanding, "pending" | "dead" | "oldestPendingMs">> {
   const { rows } = await sql<{ pending: number; dead: number; oldest_ms: number | null }>`
     with waiting as (
-      select event_seq from outbox_deliveries
+      select event_seq from ${tableOf(outbox, "deliveries")}
       where endpoint_id = ${endpoint} and state = 'pending'
       order by next_at, event_seq limit ${sql.lit(countLimit)}
     )
     select (select count(*) from waiting) as pending,
       (select count(*) from (
-        select 1 as one from outbox_deliveries
+        select 1 as one from ${tableOf(outbox, "deliveries")}
         where state = 'dead' and ended_at is not null and endpoint_id = ${endpoint}
         limit ${sql.lit(countLimit)}
       ) as ended) as dead,
       ${timeOf(outbox)} - (
-        select created_at from outbox_events where seq = (select min(event_seq) from waiting)
+        select created_at from ${tableOf(outbox, "events")} where seq = (select min(event_seq) from waiting)
       ) as oldest_ms
   `.execute(outbox.db);
   const [row] = rows;
@@ -98,7 +98,7 @@ export interface DeadDelivery {
  * @param page `before`: the last one of the page before
  */
 export async function listDead<Schema>(
-  { db }: Reads<Schema>,
+  outbox: Reads<Schema>,
   page: {
     endpoint?: string | undefined;
     before?: { endedAt: number; seq: number } | undefined;
@@ -116,10 +116,10 @@ export async function listDead<Schema>(
       events.key as key, events.type as type, events.created_at as "createdAt",
       deliveries.ended_at as "endedAt", deliveries.attempts as attempts,
       coalesce(deliveries.error, '') as error
-    from outbox_deliveries as deliveries join outbox_events as events
+    from ${tableOf(outbox, "deliveries")} as deliveries join ${tableOf(outbox, "events")} as events
       on events.seq = deliveries.event_seq
     where deliveries.state = 'dead' and ended_at is not null and ${isBefore} and ${isOfEndpoint}
     order by deliveries.ended_at desc, deliveries.event_seq desc limit ${limit}
-  `.execute(db);
+  `.execute(outbox.db);
   return rows;
 }

@@ -9,6 +9,19 @@ export interface OutboxContext<Schema> {
   readonly dialect: Dialect;
   /** The time in milliseconds, as an expression of SQL. Default: the database's clock. */
   readonly nowMs?: Expression<number> | undefined;
+  /**
+   * Beginning of the names of its tables. Default `outbox`. Two owners in one database have tables
+   * of their own: each registers its endpoints alone.
+   */
+  readonly tables?: string | undefined;
+}
+
+/** A table of an outbox. */
+export function tableOf(
+  { tables = "outbox" }: { readonly tables?: string | undefined },
+  name: "endpoints" | "subscriptions" | "events" | "deliveries",
+): RawBuilder<unknown> {
+  return sql.table(`${tables}_${name}`);
 }
 
 /** Claims and conclusions: a power cut that undoes them makes a duplicate, and loses nothing. */

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { amongNumbers, forProcess, type OutboxContext, timeOf } from "./outbox-context.ts";
+import { amongNumbers, forProcess, type OutboxContext, tableOf, timeOf } from "./outbox-context.ts";
 
 /**
  * Deletes deliveries that ended long ago, and events without a delivery that is left: one step.
@@ -13,7 +13,7 @@ export async function pruneDeliveries<Schema>(
   const { dialect, db, write } = outbox;
   const old = async (state: "delivered" | "dead", keptMs: number) => {
     const { rows } = await sql<{ event_seq: number }>`
-      select event_seq from outbox_deliveries
+      select event_seq from ${tableOf(outbox, "deliveries")}
       where state = ${sql.lit(state)} and ended_at < ${timeOf(outbox)} - ${sql.lit(keptMs)}
       order by ended_at limit ${limit}
     `.execute(db);
@@ -26,12 +26,12 @@ export async function pruneDeliveries<Schema>(
     or (state = 'dead' and ended_at < ${timeOf(outbox)} - ${sql.lit(deadMs)})`;
   await write(async (transaction) => {
     await sql`
-      delete from outbox_deliveries where event_seq in ${among} and (${isOld})
+      delete from ${tableOf(outbox, "deliveries")} where event_seq in ${among} and (${isOld})
     `.execute(transaction);
     // A replay that comes in between has its delivery again, and keeps its event.
     await sql`
-      delete from outbox_events where seq in ${among}
-        and not exists (select 1 from outbox_deliveries where event_seq = outbox_events.seq)
+      delete from ${tableOf(outbox, "events")} where seq in ${among}
+        and not exists (select 1 from ${tableOf(outbox, "deliveries")} where event_seq = ${tableOf(outbox, "events")}.seq)
     `.execute(transaction);
   }, forProcess);
   return seqs.length >= limit;

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { forProcess, type OutboxContext } from "./outbox-context.ts";
+import { forProcess, type OutboxContext, tableOf } from "./outbox-context.ts";
 
 /**
  * Ends every claim of an endpoint. For a process that knows all other ones dead, such as the holder
@@ -12,7 +12,7 @@ export async function releaseClaims<Schema>(
   await outbox.write(
     (transaction) =>
       sql`
-        update outbox_deliveries set claim = null, next_at = 0
+        update ${tableOf(outbox, "deliveries")} set claim = null, next_at = 0
         where endpoint_id = ${endpoint} and state = 'pending' and claim is not null
       `.execute(transaction),
     forProcess,

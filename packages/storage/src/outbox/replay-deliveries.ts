@@ -1,5 +1,5 @@
 import { type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
-import type { OutboxContext } from "./outbox-context.ts";
+import { type OutboxContext, tableOf } from "./outbox-context.ts";
 
 /** Deliveries that have ended. */
 export interface ReplayRange {
@@ -18,30 +18,29 @@ export interface ReplayRange {
  * Makes deliveries pending again that have ended, in the order of their events: one step of at most
  * `limit`. Deliveries under way are left alone, and so are those of endpoints that are not enabled.
  *
- * @param after number of the event where the last step has ended, 0 at first
- * @param maxRead events of a step, also of those that are not in the range
+ * @param step.after number of the event where the last step has ended, 0 at first
+ * @param step.maxRead events of a step, also of those that are not in the range
  * @returns the number of deliveries, and where to go on, if there may be more
  */
 export async function replayDeliveries<Schema>(
   outbox: OutboxContext<Schema>,
   range: ReplayRange,
-  { after, limit, maxRead = 20_000 }: { after: number; limit: number; maxRead?: number },
+  step: { after: number; limit: number; maxRead?: number },
 ): Promise<{ replayed: number; next: number | undefined }> {
   return outbox.write(async (transaction) => {
-    const step = { after, limit, maxRead };
-    const { found, next } = await findEvents(transaction, range, step);
+    const { found, next } = await findEvents(outbox, transaction, { ...step, range });
     const first = found[0];
     const last = found.at(-1);
     if (first === undefined || last === undefined) return { replayed: 0, next };
     const { rows } = await sql<{ event_seq: number }>`
-      update outbox_deliveries
+      update ${tableOf(outbox, "deliveries")}
       set state = 'pending', attempts = 0, next_at = 0, claim = null, error = null, ended_at = null
       where event_seq >= ${first} and event_seq <= ${last}
         and ended_at is not null and ${isOfState(range)}
-        and endpoint_id in (select id from outbox_endpoints where is_enabled = 1)
+        and endpoint_id in (select id from ${tableOf(outbox, "endpoints")} where is_enabled = 1)
         and ${isOfEndpoint(range)}
         and event_seq in (
-          select seq from outbox_events where seq >= ${first} and seq <= ${last}
+          select seq from ${tableOf(outbox, "events")} where seq >= ${first} and seq <= ${last}
             and ${inRange(range)}
         )
       returning event_seq
@@ -52,13 +51,14 @@ export async function replayDeliveries<Schema>(
 
 /** Numbers of events in the range, and the last one that was read, where more may follow. */
 async function findEvents<Schema>(
+  outbox: OutboxContext<Schema>,
   transaction: Transaction<Schema>,
-  range: ReplayRange,
-  { after, limit, maxRead }: { after: number; limit: number; maxRead: number },
+  step: { range: ReplayRange; after: number; limit: number; maxRead?: number },
 ): Promise<{ found: number[]; next: number | undefined }> {
+  const { range, after, limit, maxRead = 20_000 } = step;
   const only = range.event === undefined ? sql`1 = 1` : sql`seq = ${range.event.seq}`;
   const read = sql`
-    select seq, id, created_at from outbox_events where seq > ${after} and ${only}
+    select seq, id, created_at from ${tableOf(outbox, "events")} where seq > ${after} and ${only}
     order by seq limit ${maxRead}
   `;
   const { rows } = await sql<{ seq: number }>`

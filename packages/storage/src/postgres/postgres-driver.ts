@@ -1,9 +1,9 @@
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
-import { postgresLiftTimeouts } from "../dialect.ts";
 import { isCommitSetting } from "./commit-setting.ts";
 import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
+import { postgresLiftTimeouts } from "./postgres-dialect.ts";
 import { postgresError } from "./postgres-error.ts";
 
 interface Session extends DatabaseConnection {

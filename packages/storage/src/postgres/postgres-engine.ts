@@ -1,8 +1,8 @@
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import { Client, type ClientBase, type ClientConfig, Pool, type QueryConfig, types } from "pg";
-import { postgresDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
 import { commitSetting } from "./commit-setting.ts";
+import { postgresDialect } from "./postgres-dialect.ts";
 import { createPostgresDriver } from "./postgres-driver.ts";
 import { postgresError } from "./postgres-error.ts";
 import { createPostgresNotifications } from "./postgres-notifications.ts";

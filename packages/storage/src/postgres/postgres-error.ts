@@ -1,5 +1,5 @@
 import { DatabaseError } from "../database-error.ts";
-import { postgresDialect } from "../dialect.ts";
+import { postgresDialect } from "./postgres-dialect.ts";
 
 /** The typed form of an error of `pg`. Its texts name users and databases, never passwords. */
 export function postgresError(label: string, cause: unknown): DatabaseError {

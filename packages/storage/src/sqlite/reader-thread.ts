@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { createMutex, type Release } from "@coinslot/concurrency";
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
-import { sqliteDialect } from "../dialect.ts";
+import { sqliteDialect } from "./sqlite-dialect.ts";
 
 export interface ReaderThreadOptions {
   path: string;

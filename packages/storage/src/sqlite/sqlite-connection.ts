@@ -3,9 +3,9 @@ import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
-import { sqliteDialect } from "../dialect.ts";
 import { selectsAll } from "./selects-all.ts";
 import { addSqliteAmounts, sqliteAdd, sqliteSum, sqliteSumAggregate } from "./sqlite-amount.js";
+import { sqliteDialect } from "./sqlite-dialect.ts";
 import type {
   SqliteHandle,
   SqliteLibrary,

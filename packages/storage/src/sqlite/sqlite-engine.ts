@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import { isDatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
-import { sqliteDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
 import { createLocalNotifications } from "../notifications.ts";
 import { createLogSync, type LogSync } from "./log-sync.ts";
 import { type OpenFile, watchOpenFile } from "./open-file.ts";
 import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
 import { openSqliteConnection, type SqliteConnection } from "./sqlite-connection.ts";
+import { sqliteDialect } from "./sqlite-dialect.ts";
 import { createSqliteDriver } from "./sqlite-driver.ts";
 import { builtInSqlite, loadSqlite } from "./sqlite-library.ts";
 
