@@ -19,6 +19,11 @@ const outputs: Readonly<Record<string, "bytecode" | "deployedBytecode">> = {
 };
 const directories = Object.keys(outputs);
 
+/** Shanghai is the oldest version that all chains we serve have reached. */
+const usualVersion = "shanghai";
+/** Sources that need a later version: the deployed contract that this one stands for uses EIP-1153. */
+const laterVersions: Readonly<Record<string, string>> = { "TestBatchSettlement.sol": "cancun" };
+
 const code = z.object({ object: z.string() });
 
 const compilerOutput = z.object({
@@ -42,7 +47,25 @@ const compilerOutput = z.object({
  * Throws on errors and warnings.
  */
 function compileContracts(directory: string): Map<string, string> {
-  const sourceNames = list(directory, ".sol");
+  const versionOf = (source: string) => laterVersions[source] ?? usualVersion;
+  const sources = list(directory, ".sol");
+  const versions = new Set(sources.map(versionOf));
+  return new Map(
+    [...versions].flatMap((evmVersion) => [
+      ...compileSources(
+        directory,
+        sources.filter((source) => versionOf(source) === evmVersion),
+        evmVersion,
+      ),
+    ]),
+  );
+}
+
+function compileSources(
+  directory: string,
+  sourceNames: readonly string[],
+  evmVersion: string,
+): Map<string, string> {
   const input = {
     language: "Solidity",
     sources: Object.fromEntries(
@@ -52,8 +75,7 @@ function compileContracts(directory: string): Map<string, string> {
       ]),
     ),
     settings: {
-      // Shanghai is the oldest version that all chains we serve have reached.
-      evmVersion: "shanghai",
+      evmVersion,
       optimizer: { enabled: true, runs: 200 },
       metadata: { appendCBOR: false, bytecodeHash: "none" },
       outputSelection: {

@@ -23,6 +23,7 @@ export async function startAnvil(options: {
   port: number;
   accountCount: number;
   blockGasLimit: bigint;
+  hardfork: "prague" | "shanghai";
 }): Promise<AnvilProcess> {
   // Lifeline: anvil lives while this stream is open. Ending it ends anvil as the end of this
   // process would. The package's own stop() races against a timer. The timer either rejects on a
@@ -40,8 +41,14 @@ export async function startAnvil(options: {
     execArgs: ([file, args, execOptions]) => {
       const guarded = guardedCommand({
         file,
-        // Prague has EIP-7702 accounts, and not yet the limit of 2^24 gas for one transaction.
-        args: [...args, "--hardfork", "prague", "--color", "never", "--no-request-size-limit"],
+        args: [
+          ...args,
+          "--hardfork",
+          options.hardfork,
+          "--color",
+          "never",
+          "--no-request-size-limit",
+        ],
         signal: "KILL",
       });
       const how = { ...execOptions, cleanup: false, detached: true, input: lifeline };

@@ -7,12 +7,22 @@ export type Database = {
   drop: () => Promise<void>;
 };
 
+export type DatabaseSource = {
+  /** URL of a database on the same server, without connections. Default: an empty one. */
+  template?: string;
+};
+
 /**
- * Creates an empty database with a name of its own on the server at `adminUrl`, a superuser's URL.
+ * Creates a database with a name of its own on the server at `adminUrl`, a superuser's URL. It is
+ * empty, or a copy.
  */
-export async function createDatabase(adminUrl: string): Promise<Database> {
+export async function createDatabase(
+  adminUrl: string,
+  { template }: DatabaseSource = {},
+): Promise<Database> {
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await execute(adminUrl, `CREATE DATABASE ${name}`);
+  const source = template === undefined ? "template1" : new URL(template).pathname.slice(1);
+  await execute(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${pg.escapeIdentifier(source)}`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   return {

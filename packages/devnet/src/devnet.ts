@@ -36,6 +36,11 @@ export type DevnetOptions = {
   accountCount?: number;
   /** Default 100 million. */
   blockGasLimit?: bigint;
+  /**
+   * Default prague: it has EIP-7702 accounts, and not yet the limit of 2^24 gas for one
+   * transaction. Shanghai has no transient storage (EIP-1153).
+   */
+  hardfork?: "prague" | "shanghai";
 };
 
 export type Devnet = {
@@ -132,6 +137,7 @@ export type ReorgTransaction = { rawTransaction: Hex; blockIndex: number };
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
   const { chainId = 9745, blockTimeSeconds, accountCount = 20 } = options;
   const { host = "127.0.0.1", port = 0, blockGasLimit = 100_000_000n } = options;
+  const { hardfork = "prague" } = options;
   const accounts = createDevAccounts(accountCount);
   const token = findUsdt0(chainId) ?? plasmaUsdt0.address;
   const anvil = await startAnvil({
@@ -140,6 +146,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     port,
     accountCount: accountCount + 1,
     blockGasLimit,
+    hardfork,
   });
   const client = createDevnetClient({ rpcUrl: anvil.rpcUrl, chainId, account: accounts.deployer });
   const send = createFaucet(client, devAccount(accountCount).address);

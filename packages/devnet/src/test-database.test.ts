@@ -24,6 +24,24 @@ describe("a test database", () => {
     await second.drop();
   });
 
+  it("may be a copy of another one, which stays as it is", async () => {
+    const template = await createTestDatabase();
+    const made = new pg.Client(template.url);
+    await made.connect();
+    await made.query("CREATE TABLE coins AS SELECT 7 AS amount");
+    await made.end();
+    const copies = [template.url, template.url].map((url) => createTestDatabase({ template: url }));
+    for (const copy of await Promise.all(copies)) {
+      const client = new pg.Client(copy.url);
+      await client.connect();
+      const taken = await client.query("DELETE FROM coins RETURNING amount");
+      expect(taken.rows).toEqual([{ amount: 7 }]);
+      await client.end();
+      await copy.drop();
+    }
+    await template.drop();
+  });
+
   it("can be dropped twice, and while a client is connected", async () => {
     const database = await createTestDatabase();
     const client = new pg.Client(database.url);
