@@ -5,7 +5,7 @@ import { sql, type Transaction } from "kysely";
  * Payments and transactions that are not final, by their blocks. With the hash in them, blocks are
  * found without their rows. As they are here, they stay.
  */
-export const blockIndexes: readonly TableIndex[] = [
+export const blockIndexes: readonly (TableIndex & { replaces: string })[] = [
   {
     name: "payments_in_blocks",
     table: "payments",

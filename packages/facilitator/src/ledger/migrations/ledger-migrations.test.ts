@@ -19,6 +19,7 @@ import { getPayments, listPayments } from "../queries/list-payments.ts";
 import { paymentStats } from "../queries/payment-stats.ts";
 import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { blockIndexes } from "./index-blocks.ts";
+import { searchIndexes } from "./index-searches.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
 /**
@@ -192,7 +193,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
 
     it("end at the newest schema, as in a new ledger, once its indexes are built", async () => {
       const { dialect, db: kysely } = await openNewest();
-      for (const index of blockIndexes) {
+      for (const index of [...blockIndexes, ...searchIndexes]) {
         await buildIndex({ dialect, kysely }, index, new AbortController().signal);
       }
       const { length } = ledgerMigrations.migrations;
@@ -202,6 +203,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     it("keep every payment in its state, and the ledger in use", async () => {
       const ledger = await openNewest();
       await sendHeartbeat(ledger);
+      // It has run for a lease, and knows which others live.
+      ledger.heartbeat.unsureSince = Number.NEGATIVE_INFINITY;
       await releaseAbandoned(ledger);
       const { payments } = await listPayments(ledger, {});
       const found = payments.map(({ state, finalAt, deliveredAt, value }) => ({
@@ -255,6 +258,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       while (await sumPayments(ledger, 2));
       expect(await countSummed(ledger)).toEqual(listed);
       await sendHeartbeat(ledger);
+      // It has run for a lease, and knows which others live.
+      ledger.heartbeat.unsureSince = Number.NEGATIVE_INFINITY;
       await releaseAbandoned(ledger);
       while (await sumPayments(ledger, 2));
       expect(await countSummed(ledger)).toEqual(await countListed(ledger));
@@ -266,6 +271,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       const confirmed = payments.filter(({ state }) => state === "confirmed");
       expect(await postEarlier(ledger, 1)).toBe(true);
       await sendHeartbeat(ledger);
+      // It has run for a lease, and knows which others live.
+      ledger.heartbeat.unsureSince = Number.NEGATIVE_INFINITY;
       const times = { keepPaymentsMs: undefined, keepUndeliveredMs: day };
       for (const step of retentionSteps(ledger, { ...times, keepSignaturesMs: day })) {
         while ((await step()) === "again");
@@ -277,7 +284,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       expect(found.sort((one, other) => (one.source_id < other.source_id ? 1 : -1))).toEqual(
         confirmed.map(({ id, authorization: { network, asset }, confirmedAt }) => ({
           ...{ source_id: id, debit, credit, network, asset, posted_at: confirmedAt },
-          ...{ amount: ledger.dialect.amount.encode(1_000n), route_id: null },
+          ...{ amount: ledger.dialect.amount.encode(1_000n), route_id: null, block_number: null },
         })),
       );
     });
@@ -285,6 +292,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     it("archive every payment that has ended, once a year has passed", async () => {
       const ledger = ledgerLater(await openNewest(), 366 * day);
       await sendHeartbeat(ledger);
+      // It has run for a lease, and knows which others live.
+      ledger.heartbeat.unsureSince = Number.NEGATIVE_INFINITY;
       await releaseAbandoned(ledger);
       const before = await listPayments(ledger, {});
       const times = { keepPaymentsMs: undefined, keepUndeliveredMs: day };

@@ -1,18 +1,35 @@
 import { leasesMigration, type MigrateOptions, outboxMigration } from "@coinslot/storage";
 import { archiveEndedPayments } from "./archive-ended-payments.ts";
+import { bookChannels } from "./book-channels.ts";
+import { compareStates } from "./compare-states.ts";
 import { countRuns } from "./count-runs.ts";
+import { countVisits } from "./count-visits.ts";
+import { createChannels } from "./create-channels.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createSecrets } from "./create-secrets.ts";
 import { createStops } from "./create-stops.ts";
 import { createTables } from "./create-tables.ts";
+import { depositChannels } from "./deposit-channels.ts";
+import { divideCallerGas } from "./divide-caller-gas.ts";
 import { indexBlocks } from "./index-blocks.ts";
+import { indexSearches } from "./index-searches.ts";
+import { keepAudit } from "./keep-audit.ts";
 import { bookPayments, keepBooks } from "./keep-books.ts";
 import { keepCodeRecords } from "./keep-code-records.ts";
+import { keepRefusals } from "./keep-refusals.ts";
+import { keepVoucherBefore } from "./keep-voucher-before.ts";
+import { mirrorChannels } from "./mirror-channels.ts";
 import { nameRelayers } from "./name-relayers.ts";
+import { publishVouchers } from "./publish-vouchers.ts";
 import { recordGenesis } from "./record-genesis.ts";
+import { recordLosses } from "./record-losses.ts";
 import { recordRefunds } from "./record-refunds.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
+import { refundChannels } from "./refund-channels.ts";
+import { resumeCharges } from "./resume-charges.ts";
+import { serveCallers } from "./serve-callers.ts";
 import { sumPayments } from "./sum-payments.ts";
+import { tellOfChannels } from "./tell-of-channels.ts";
 import { tellOfPayments } from "./tell-of-payments.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
 
@@ -43,5 +60,22 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "events of payments and refunds", up: tellOfPayments },
     { title: "books in double entry", up: keepBooks },
     { title: "payments in the books", up: bookPayments },
+    { title: "visits that bought nothing", up: countVisits },
+    { title: "archived payments and events, for searches", up: indexSearches },
+    { title: "audit log", up: keepAudit },
+    { title: "conditions of the sums without lists", up: compareStates },
+    { title: "reorganisations deeper than final, and losses", up: recordLosses },
+    { title: "payment channels", up: createChannels },
+    { title: "charges that are resumed, and their kept answers", up: resumeCharges },
+    { title: "channels on the chain", up: mirrorChannels },
+    { title: "refunds of channels", up: refundChannels },
+    { title: "channels in the books", up: bookChannels },
+    { title: "events of channels", up: tellOfChannels },
+    { title: "vouchers that claims have shown", up: publishVouchers },
+    { title: "deposits into channels", up: depositChannels },
+    { title: "the voucher before the last one of a channel", up: keepVoucherBefore },
+    { title: "reasons of refused claims", up: keepRefusals },
+    { title: "calls of the escrow that callers ask for", up: serveCallers },
+    { title: "gas that callers' buyers cause", up: divideCallerGas },
   ],
 };

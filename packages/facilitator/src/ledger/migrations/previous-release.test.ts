@@ -31,7 +31,7 @@ const price = 1_000n;
 const day = 86_400_000;
 
 it("sells beside the previous release under load, migrates beside it, and takes over from it", async () => {
-  const settling = await startSettlingDevnet("postgres");
+  const settling = await startSettlingDevnet("postgres", { isUnmade: true });
   onTestFinished(() => settling.stop());
   const { devnet, pay, balanceOf } = settling;
   const task = {
@@ -93,7 +93,7 @@ it("sells beside the previous release under load, migrates beside it, and takes 
   );
   expect(await runsOlderProgram(ledger)).toBe(true);
   while (await sumPayments(ledger));
-  // What the other release settles is told, too: by triggers.
+  // Settlements of the other release make events, too: by triggers.
   const hook = { id: "whk_1", url: "https://shop.example", secrets: [] };
   await registerEndpoints(ledger, [{ ...hook, types: ["payment.settled", "payment.delivered"] }]);
   const registeredAt = Date.now();

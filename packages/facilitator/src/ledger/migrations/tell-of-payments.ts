@@ -11,15 +11,26 @@ export async function tellOfPayments<Schema>(
   transaction: Transaction<Schema>,
   dialect: Dialect,
 ): Promise<void> {
-  const statements = dialect.engine === "sqlite" ? sqliteTriggers : postgresTriggers;
-  for (const statement of statements(dialect)) await sql.raw(statement).execute(transaction);
+  for (const statement of tellingStatements(dialect, tellings)) {
+    await sql.raw(statement).execute(transaction);
+  }
 }
 
-interface Telling {
+/** The triggers that tell of changes. */
+export function tellingStatements(dialect: Dialect, tellings: readonly Telling[]): string[] {
+  return (dialect.engine === "sqlite" ? sqliteTriggers : postgresTriggers)(dialect, tellings);
+}
+
+/** A change of a row that is told of. */
+export interface Telling {
+  /** Name of its trigger. Default: that of its type. */
+  name?: string;
   table: "payments" | "refunds";
   /** Columns whose update may be told of; none: an insert. */
   columns?: string;
   condition: string;
+  /** A condition with a select: it is checked once the event is wanted. */
+  isWanted?: string;
   type: string;
   /** The row with the facts. A payment that was taken back has lost its block. */
   facts?: "old" | "new";
@@ -122,6 +133,14 @@ function factsOfRefund(row: "old" | "new", amount: string): Facts {
   ];
 }
 
+function wantedBy({ type, isWanted: also }: Telling): string {
+  return also === undefined ? isWanted(type) : `${isWanted(type)} and ${also}`;
+}
+
+function nameOfTelling({ name, type }: Telling): string {
+  return `${name ?? type.replace(".", "_")}_told`;
+}
+
 function sourceOf({ engine }: Dialect, { table, type, facts: row = "new" }: Telling): EventSource {
   const isPayment = table === "payments";
   const column = isPayment ? `${row}.value` : `${row}.amount`;
@@ -137,24 +156,24 @@ function sourceOf({ engine }: Dialect, { table, type, facts: row = "new" }: Tell
   };
 }
 
-function sqliteTriggers(dialect: Dialect): string[] {
+function sqliteTriggers(dialect: Dialect, tellings: readonly Telling[]): string[] {
   return tellings.map((telling) => {
-    const { table, columns, condition, type } = telling;
+    const { table, columns, condition } = telling;
     const event = columns === undefined ? "insert" : `update of ${columns}`;
     const body = eventStatements(dialect, sourceOf(dialect, telling));
-    return `create trigger ${type.replace(".", "_")}_told after ${event} on ${table} when ${condition} and ${isWanted(type)} begin ${body} end`;
+    return `create trigger ${nameOfTelling(telling)} after ${event} on ${table} when ${condition} and ${wantedBy(telling)} begin ${body} end`;
   });
 }
 
 /** One function for each event: a trigger's condition is checked before its function is called. */
-function postgresTriggers(dialect: Dialect): string[] {
+function postgresTriggers(dialect: Dialect, tellings: readonly Telling[]): string[] {
   return tellings.flatMap((telling) => {
-    const { table, columns, condition, type } = telling;
-    const name = `${type.replace(".", "_")}_told`;
+    const { table, columns, condition } = telling;
+    const name = nameOfTelling(telling);
     const event = columns === undefined ? "insert" : `update of ${columns}`;
     const body = eventStatements(dialect, sourceOf(dialect, telling));
     return [
-      `create function coinslot_${name}() returns trigger language plpgsql as $body$ begin if ${isWanted(type)} then ${body} end if; return null; end $body$`,
+      `create function coinslot_${name}() returns trigger language plpgsql as $body$ begin if ${wantedBy(telling)} then ${body} end if; return null; end $body$`,
       `create trigger ${name} after ${event} on ${table} for each row when (${condition}) execute function coinslot_${name}()`,
     ];
   });
