@@ -4,7 +4,7 @@ import type { Generated } from "kysely";
 
 /**
  * Accounts of the books, as numbers in the rows. README.md, "Books", says which movement is between
- * which. Numbers are a contract: append only.
+ * which; `../books/README.md` those of channels. Numbers are a contract: append only.
  */
 export const accounts = {
   /** Tokens at a recipient of sales (`payTo`). */
@@ -19,19 +19,30 @@ export const accounts = {
   gas: 5,
   /** Native coin of the relayers. */
   relayers: 6,
-  /** Deposits of buyers that are not claimed yet. No movement so far. */
+  /** The counterpart of `locked`: it belongs to the buyers. */
   escrow: 7,
   /** Fees of others. No movement so far. */
   fees: 8,
+  /**
+   * Sales whose money a reorganisation deeper than final has taken away for good, and charges of a
+   * channel that the escrow can no longer pay.
+   */
+  losses: 9,
+  /** Charged on channels, and not claimed yet. */
+  receivable: 10,
+  /** Claimed at escrow contracts, and not sent to the recipient yet. */
+  claimed: 11,
+  /** Tokens of buyers in the channels of this seller, without those claimed. */
+  locked: 12,
 } as const;
 
 export type Account = keyof typeof accounts;
 
-/** One movement of money. Written by triggers, never changed. */
+/** One movement of money. Written by triggers, and by the mirror of channels. Never changed. */
 export interface BookEntriesTable {
   /** Order of posting. */
   id: Generated<number>;
-  /** The payment, or, of gas, the transaction. */
+  /** The payment; of gas the transaction; of a channel its id, or that of the payout. */
   source_id: string;
   /** Account that receives the amount; a number of `accounts`. */
   debit: number;
@@ -46,6 +57,8 @@ export interface BookEntriesTable {
   pay_to_id: number | null;
   /** Unix milliseconds on the database's clock: never in a closed period. */
   posted_at: number;
+  /** Of a channel: the block at which the chain was seen with it. Otherwise `null`. */
+  block_number: Generated<number | null>;
 }
 
 /** Entries that retention has replaced by their sum. One row per day, currency, route and accounts. */

@@ -1,4 +1,5 @@
 import { type BooksReader, createBooksReader } from "../books/books-reader.ts";
+import { type PaymentRecord, toRecords } from "../reads/payment-record.ts";
 import type { Stop } from "../stops/stop.ts";
 import { readStops } from "./maintenance/stops.ts";
 import { openLedger } from "./open-ledger.ts";
@@ -15,6 +16,13 @@ import { type PaymentStats, paymentStats, type StatsOptions } from "./queries/pa
 import { getRefund, listRefunds } from "./refunds/list-refunds.ts";
 import type { Refund, RefundFilter, RefundPage } from "./refunds/refund.ts";
 
+/** A page of payments as records. */
+export interface PaymentRecordPage {
+  records: PaymentRecord[];
+  /** Pass it as `cursor`; `undefined` at the end. */
+  nextCursor?: string | undefined;
+}
+
 /** A ledger for programs that only read. */
 export interface LedgerReader {
   readonly payments: {
@@ -22,6 +30,8 @@ export interface LedgerReader {
     list(filter?: PaymentFilter): Promise<PaymentPage>;
     /** By the id that the ledger gave it. */
     get(id: string): Promise<LedgerPayment | undefined>;
+    /** As `list`, with what each payment has bought. */
+    records(filter?: PaymentFilter): Promise<PaymentRecordPage>;
   };
   readonly refunds: {
     /** The newest first, page by page. */
@@ -65,6 +75,10 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
     payments: {
       list: (filter = {}) => listPayments(reads, filter),
       get: (id) => getPayment(reads, id),
+      async records(filter = {}) {
+        const { payments, nextCursor } = await listPayments(reads, filter);
+        return { records: await toRecords(reads, payments), nextCursor };
+      },
     },
     refunds: {
       list: (filter) => listRefunds(reads, filter),

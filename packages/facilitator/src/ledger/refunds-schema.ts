@@ -38,6 +38,15 @@ export const refundStates = [
   "void",
 ] as const satisfies readonly RefundState[];
 
+/** The states in which an operator, or money, is needed. */
+export const needsHelp = [
+  "waiting",
+  "unsigned",
+  "review",
+  "blocked",
+  "manual",
+] as const satisfies readonly RefundState[];
+
 /** The states in which a refund moves no more. */
 export const endedRefundStates = ["final", "void"] as const satisfies readonly RefundState[];
 
@@ -47,6 +56,7 @@ export type RefundCause =
   | "earlier_refund"
   | "float_balance"
   | "daily_limit"
+  | "stopped"
   | "signer"
   | "chain"
   | "no_float"
@@ -55,6 +65,7 @@ export type RefundCause =
   | "no_eip3009"
   | "cancelled"
   | "executed_elsewhere"
+  | "operator_paid"
   | "payment_not_executed"
   | "nothing_left";
 

@@ -8,13 +8,24 @@ import type {
 } from "@coinslot/protocol";
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
+import type { AuditEntriesTable } from "./audit-schema.ts";
 import type { BookTables } from "./books-schema.ts";
+import type { CallerTables } from "./caller-calls-schema.ts";
+import type { ChannelBookTables } from "./channel-books-schema.ts";
+import type { ChannelChainTables } from "./channel-chain-schema.ts";
+import type {
+  ChannelAnswersTable,
+  ChannelDuesTable,
+  ChannelsTable,
+  ChannelTermsTable,
+} from "./channels-schema.ts";
 import type {
   CodeBudgetsTable,
   CodeGasTable,
   CodePayersTable,
   CodeRecordsTable,
 } from "./code-schema.ts";
+import type { LossTables } from "./losses-schema.ts";
 import type { RefundablePaymentsTable, RefundsTable } from "./refunds-schema.ts";
 import type {
   PaymentChangesTable,
@@ -22,6 +33,7 @@ import type {
   PaymentSumsTable,
   UnpaidPaymentsTable,
 } from "./sums-schema.ts";
+import type { VisitsTable } from "./visits-schema.ts";
 
 /** State of a payment. README.md beside this file lists the possible transitions. */
 export type PaymentState =
@@ -157,8 +169,11 @@ export interface BroadcastsTable {
   hash: Hex;
   transaction_id: string;
   raw: Hex;
-  /** `payments` carries the payments; `filler` only uses the nonce up. */
-  content: "payments" | "filler";
+  /**
+   * `payments` carries the payments; `calls` makes calls of ours, such as a claim of channels;
+   * `filler` only uses the nonce up.
+   */
+  content: "payments" | "calls" | "filler";
   max_fee_per_gas: StoredAmount;
   /** `null` in a transaction of the legacy type. */
   max_priority_fee_per_gas: StoredAmount | null;
@@ -255,7 +270,7 @@ export interface ChainsTable {
 
 /** One row for each set stop switch: new payments that the operator has stopped. */
 export interface StopsTable {
-  /** What it stops, as in `Stop`. A newer release may know more kinds. */
+  /** Its target, as in `Stop`. A newer release may know more kinds. */
   kind: string;
   /** Of the network, or of the route. */
   name: string;
@@ -273,7 +288,12 @@ export interface SecretsTable {
 }
 
 /** The tables of the ledger. */
-export interface LedgerSchema extends BookTables {
+export interface LedgerSchema
+  extends BookTables,
+    LossTables,
+    ChannelChainTables,
+    ChannelBookTables,
+    CallerTables {
   payments: PaymentsTable;
   orders: OrdersTable;
   transactions: TransactionsTable;
@@ -296,4 +316,10 @@ export interface LedgerSchema extends BookTables {
   secrets: SecretsTable;
   refunds: RefundsTable;
   refundable_payments: RefundablePaymentsTable;
+  visits: VisitsTable;
+  audit_entries: AuditEntriesTable;
+  channels: ChannelsTable;
+  channel_terms: ChannelTermsTable;
+  channel_dues: ChannelDuesTable;
+  channel_answers: ChannelAnswersTable;
 }

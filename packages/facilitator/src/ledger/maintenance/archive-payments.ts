@@ -4,7 +4,7 @@ import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { endedRefundStates } from "../refunds-schema.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
-import { selectAlive } from "./processes.ts";
+import { isSilenceDeath, selectAlive } from "./living-processes.ts";
 import {
   nameColumns,
   namesOfKept,
@@ -59,7 +59,8 @@ async function archiveStep(
     .execute();
   const oldest = oldAmong(next, options);
   if (oldest.length === 0) return { ended: 0, after: undefined, keptNames: [] };
-  const conditions = conditionsOf(ledger, transaction, options);
+  const isSure = await isSilenceDeath(ledger, transaction);
+  const conditions = conditionsOf(ledger, transaction, { ...options, isSure });
   const final = await transaction
     .selectFrom("payments")
     .select(["id", "pay_to_id"])
@@ -92,19 +93,16 @@ type Where = ExpressionBuilder<LedgerSchema, "payments">;
 function conditionsOf(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { before, now, undeliveredBefore }: ArchiveOptions,
+  { before, now, undeliveredBefore, isSure }: ArchiveOptions & { isSure: boolean },
 ) {
   const { dialect } = ledger;
   const nowSeconds = dialect.amount.encode(BigInt(Math.floor(now / 1000)));
   const isFinal = (where: Where) =>
     where.and([where("state", "=", is("confirmed")), where("final_at", "<", before)]);
-  const alive = selectAlive(ledger, transaction);
-  // Where this process's own heartbeat is old, the database stood still for all of them.
-  const isHeldByDead = (where: Where) =>
-    where.and([
-      where.exists(alive.where("id", "=", ledger.processId)),
-      where("owner", "not in", alive),
-    ]);
+  const alive = isSure
+    ? selectAlive(ledger, transaction)
+    : transaction.selectFrom("processes").select("id");
+  const isHeldByDead = (where: Where) => where("owner", "not in", alive);
   const isServed = (where: Where) =>
     undeliveredBefore === undefined
       ? where("delivered_at", "<", before)

@@ -1,6 +1,7 @@
 import type { Hex } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
+import { engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
@@ -23,7 +24,7 @@ describe.each(engines)("payers in a ledger on %s", (engine) => {
 
   beforeEach(async () => {
     now = 1_000 * day;
-    place = await createTestLedger(engine);
+    place = await copyMigratedLedger(engine);
     opened = await openLedger({ url: place.url, processId: "one" });
     ledger = createLedger({
       database: opened.database,
@@ -105,7 +106,7 @@ describe.each(engines)("payers in a ledger on %s", (engine) => {
 
 describe("payers in a ledger on postgres, beside a reservation", () => {
   it("stay while a transaction has found the row of one, and has not locked it yet", async () => {
-    const place = await createTestLedger("postgres");
+    const place = await copyMigratedLedger("postgres");
     const opened = await openLedger({ url: place.url, processId: "one" });
     try {
       const ledger = createLedger({

@@ -54,6 +54,8 @@ export async function findSummedRoutes({ db }: LedgerContext): Promise<number[]>
     .selectFrom("payment_sums")
     .select("route_id")
     .union(db.selectFrom("payment_changes").select("route_id"))
+    .union(db.selectFrom("book_sums").select("route_id"))
+    .union(db.selectFrom("channel_sums").select("route_id"))
     .execute();
   return rows.map(({ route_id }) => route_id);
 }

@@ -4,7 +4,8 @@ import { ledgerMigrations } from "../migrations/ledger-migrations.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
-import { areHeartbeatsSure, isYoung, noteHeartbeat } from "./sure-heartbeats.ts";
+import { isSilenceDeath, selectAlive } from "./living-processes.ts";
+import { isYoung, noteHeartbeat } from "./sure-heartbeats.ts";
 
 /**
  * The ledger has lost this process's last heartbeat. It was restored from a backup, or it is a
@@ -24,12 +25,9 @@ export class LedgerRestoredError extends Error {
 /**
  * Writes this process's heartbeat, on the database's clock.
  *
- * @returns whether the others' heartbeats say who lives. Not if its own last one counted no more: the
- * database may have stood still for all processes. They say nothing until the others could write one,
- * too. Not for a lease after the database's clock was put forward, either.
  * @throws LedgerRestoredError if the ledger has an older one, or none, of this process.
  */
-export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
+export async function sendHeartbeat(ledger: LedgerContext): Promise<void> {
   const { heartbeat, processId } = ledger;
   const sentAt = ledger.now();
   const { living, writtenAt } = await ledger.write(async (transaction) => {
@@ -45,14 +43,12 @@ export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
     return { living: ids, writtenAt };
   });
   noteHeartbeat(ledger, writtenAt);
-  const isSure = living.has(processId) && areHeartbeatsSure(ledger);
   heartbeat.living = [...living.add(processId)];
   const now = ledger.now();
   // By this clock: on the database's, a reservation may have renewed the heartbeat just before.
   if (!isYoung(ledger, now)) heartbeat.lapsedAt = Math.max(now, heartbeat.sentAt);
   heartbeat.sentAt = sentAt;
   heartbeat.writtenAt = writtenAt;
-  return isSure;
 }
 
 async function nameRelayers(
@@ -72,19 +68,6 @@ async function nameRelayers(
  */
 export function isFirstProcess({ heartbeat, processId }: LedgerContext): boolean {
   return heartbeat.living.every((id) => processId <= id);
-}
-
-/** Ids of the processes whose heartbeat still counts. */
-export function selectAlive(
-  { dialect, heartbeatLeaseMs }: Pick<LedgerContext, "dialect" | "heartbeatLeaseMs">,
-  transaction: Transaction<LedgerSchema>,
-) {
-  return transaction
-    .selectFrom("processes")
-    .select("id")
-    .where((where) =>
-      where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`),
-    );
 }
 
 /** A step that the previous release could not bear waits until no heartbeat has a lower one. */
@@ -113,7 +96,7 @@ export async function renewHeartbeat(
     .executeTakeFirst();
   if (found !== undefined) return;
   heartbeat.isMissing = heartbeat.writtenAt !== undefined;
-  await insertHeartbeat(ledger, transaction);
+  noteHeartbeat(ledger, await insertHeartbeat(ledger, transaction));
 }
 
 /**
@@ -190,7 +173,7 @@ export async function forgetProcesses(options: {
  * → `released`, for their answers died with them. A payment that had failed before is `failed`
  * again. A payment that a transaction carries, or has carried since it was reserved, is left to the
  * chain. The handler may have run for a reserved one, so a run is counted. `enqueue` has counted it
- * for a queued one.
+ * for a queued one. Where the silence of others says nothing, only processes without a row are dead.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
@@ -208,16 +191,16 @@ async function release(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
 ): Promise<{ reserved: number; queued: LedgerPayment[] }> {
-  const { dialect, heartbeatLeaseMs, processId } = ledger;
-  // Rows of the long dead are of no use: a process without one counts as dead.
-  await transaction
-    .deleteFrom("processes")
-    .where("heartbeat_at", "<", sql<number>`${dialect.nowMs()} - ${sql.lit(10 * heartbeatLeaseMs)}`)
-    .execute();
-  const alive = selectAlive(ledger, transaction);
-  // Where this process's own heartbeat is old, the database stood still for all of them.
-  const self = await alive.where("id", "=", processId).executeTakeFirst();
-  if (self === undefined) return { reserved: 0, queued: [] };
+  const { dialect, heartbeatLeaseMs } = ledger;
+  const isSure = await isSilenceDeath(ledger, transaction);
+  if (isSure) {
+    // Rows of the long dead are of no use: a process without one counts as dead.
+    const longAgo = sql<number>`${dialect.beginMs()} - ${sql.lit(10 * heartbeatLeaseMs)}`;
+    await transaction.deleteFrom("processes").where("heartbeat_at", "<", longAgo).execute();
+  }
+  const alive = isSure
+    ? selectAlive(ledger, transaction)
+    : transaction.selectFrom("processes").select("id");
   const reserved = await transaction
     .updateTable("payments")
     .set((set) => ({

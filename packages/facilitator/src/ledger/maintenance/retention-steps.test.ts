@@ -2,7 +2,8 @@ import type { Hex } from "@coinslot/protocol";
 import { CompiledQuery, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ledgerLater } from "../../testing/ledger-later.ts";
-import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
+import { engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { RetentionTimes } from "../ledger-limits.ts";
@@ -49,7 +50,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
 
   beforeEach(async () => {
     now = 1_000 * day;
-    place = await createTestLedger(engine);
+    place = await copyMigratedLedger(engine);
     opened = await openLedger({ url: place.url, processId: "one" });
     ledger = createLedger({
       database: opened.database,
@@ -324,6 +325,9 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     await retire({ keepUndeliveredMs: day });
     expect(await isArchived(held.id)).toBe(false);
     await sendHeartbeat(ledger);
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(held.id)).toBe(false);
+    now += ledger.heartbeatLeaseMs;
     await retire({ keepUndeliveredMs: day });
     expect(await isArchived(held.id)).toBe(true);
   });

@@ -3,10 +3,12 @@ import type { LedgerContext } from "../ledger-context.ts";
 import type { RetentionTimes } from "../ledger-limits.ts";
 import { readCommonTime } from "../queries/common-time.ts";
 import { type ArchiveOptions, archivePayments } from "./archive-payments.ts";
+import { closeOrphans, type EntryPlace } from "./close-entries.ts";
 import { forgetPayers } from "./forget-payers.ts";
 import { forgetPayments } from "./forget-payments.ts";
 import { findSummedRoutes, forgetSoldNames } from "./forget-sold-names.ts";
 import { pruneTransactions } from "./prune-transactions.ts";
+import { forgetVisits, sumVisitsOfPast } from "./store-visits.ts";
 import type { WalkStep } from "./walk.ts";
 
 /** Rows and pages of one step: few enough to delay no writer. */
@@ -15,6 +17,9 @@ const pagesAtOnce = 50;
 const day = 86_400_000;
 /** Retention of the outbox: of what was delivered, and of what never was. */
 const outboxTimes = { deliveredMs: 30 * day, deadMs: 90 * day };
+
+/** Days that counts of visits are kept: a year, and the same weeks of the one before. */
+export const keepVisitsDays = 400;
 
 /** A step, to be called until it is done. */
 export type RetentionStep = () => Promise<"again" | "done">;
@@ -61,6 +66,16 @@ export function retentionSteps(
       payer = next ?? "";
       return next === undefined ? "done" : "again";
     });
+    const today = async () => Math.floor((await readBounds()).now / day);
+    steps.push(async () => {
+      // A process whose clock is behind still adds to yesterday's.
+      const beforeDay = (await today()) - 1;
+      return (await sumVisitsOfPast(ledger, { beforeDay, limit })) ? "again" : "done";
+    });
+    steps.push(async () => {
+      const beforeDay = (await today()) - keepVisitsDays;
+      return (await forgetVisits(ledger, { beforeDay })) ? "again" : "done";
+    });
   }
   if (keepPaymentsMs !== undefined) {
     const readForgotten = async () => timeBefore((await readBounds()).now, keepPaymentsMs);
@@ -69,6 +84,12 @@ export function retentionSteps(
         forgetPayments(ledger, { after, limit, before: await readForgotten() }),
       ),
     );
+    let place: EntryPlace | undefined;
+    steps.push(async () => {
+      const after = place ?? { posted_at: 0, id: 0 };
+      place = await closeOrphans(ledger, { after, before: await readForgotten(), limit });
+      return place === undefined ? "done" : "again";
+    });
     let name = 0;
     const forgetNames: RetentionStep = async () => {
       if (name === 0) for (const id of await findSummedRoutes(ledger)) keptNames.add(id);

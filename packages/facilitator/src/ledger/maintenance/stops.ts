@@ -1,5 +1,12 @@
+import type { Address } from "@coinslot/protocol";
 import type { Writer } from "@coinslot/storage";
-import { type Stop, type StopChange, type StopReport, stopTargetSchema } from "../../stops/stop.ts";
+import {
+  type Stop,
+  type StopChange,
+  type StopReport,
+  type StopTarget,
+  stopTargetSchema,
+} from "../../stops/stop.ts";
 import type { LedgerReads } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { runsOlderProgram } from "./processes.ts";
@@ -47,15 +54,42 @@ export async function changeStop(ledger: StopWrites, change: StopChange): Promis
   });
   // A hint: each process reads the switches with its heartbeat, too.
   await ledger.notify(stopChannel, "").catch(() => undefined);
-  const known =
-    kind === "network"
-      ? db.selectFrom("chains").select("network").where("network", "=", name)
-      : selectSoldRoute(db, name);
   return {
     stops: await readStops(ledger),
-    isKnown: (await known.executeTakeFirst()) !== undefined,
+    isKnown: await isKnown(db, change.target),
     runsOlderProgram: await runsOlderProgram(ledger),
   };
+}
+
+/**
+ * Whether new refunds from a float are stopped. Read in the transaction that queues a refund: no
+ * process has to have heard of the switch before it obeys.
+ */
+export async function isFloatStopped(db: LedgerReads["db"], float: Address): Promise<boolean> {
+  const row = await db
+    .selectFrom("stops")
+    .select("name")
+    .where("kind", "=", "float" satisfies StopTarget["kind"])
+    .where("name", "=", float)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+async function isKnown(db: StopWrites["db"], target: StopTarget): Promise<boolean> {
+  switch (target.kind) {
+    case "network":
+      return exists(db.selectFrom("chains").select("network").where("network", "=", target.name));
+    case "route":
+      return exists(selectSoldRoute(db, target.name));
+    case "float":
+      return exists(
+        db.selectFrom("refunds").select("id").where("float", "=", target.name).limit(1),
+      );
+  }
+}
+
+async function exists(query: { executeTakeFirst(): Promise<unknown> }): Promise<boolean> {
+  return (await query.executeTakeFirst()) !== undefined;
 }
 
 /** `sold_names` has resources and recipients, too. A route is one that an ended payment has. */

@@ -249,7 +249,7 @@ function createHistory(
       return releasePayment(ledger, { token: chosen.token, payer, countsAgainstPayer: false });
     }
     if (kind === "deliver") return deliverPayment(ledger, chosen.token);
-    if (kind === "close") return closePayments(ledger, ids);
+    if (kind === "close") return void (await closePayments(ledger, ids));
     if (kind === "confirm") {
       blocks = pick % 5;
       return void (await recordOutcomes(ledger, [

@@ -3,25 +3,23 @@ import type { LedgerContext } from "../ledger-context.ts";
 type Heartbeats = Pick<LedgerContext, "heartbeat" | "heartbeatLeaseMs" | "now">;
 
 /**
- * Records a heartbeat that was written, on the database's clock. Where that clock has run half a
- * lease further than this process's one since the last heartbeat, it was put forward. Living
- * processes then look dead until they have written another one.
+ * Records a heartbeat that was written, on the database's clock. Where half a lease has passed on
+ * that clock since the last one, the database may have stood still for all processes, or its clock
+ * was put forward. Living processes then look dead until they have written another heartbeat. So
+ * they do to a process that has just joined: it does not know of a standstill.
  */
 export function noteHeartbeat(ledger: Heartbeats, writtenAt: number): void {
   const { heartbeat, heartbeatLeaseMs } = ledger;
-  // The first one of this process.
-  if (heartbeat.writtenAt === undefined) return;
   const now = ledger.now();
-  // The last one was written after `sentAt`, and this one before now: the true difference is no less.
-  const aheadMs = writtenAt - heartbeat.writtenAt - (now - heartbeat.sentAt);
-  if (aheadMs >= heartbeatLeaseMs / 2) heartbeat.unsureSince = now;
+  const isLate =
+    heartbeat.writtenAt === undefined || writtenAt - heartbeat.writtenAt >= heartbeatLeaseMs / 2;
+  // Also where this process's own clock was put back while it was unsure.
+  if (isLate || now < heartbeat.unsureSince) heartbeat.unsureSince = now;
 }
 
-/** False for a lease after the database's clock was put forward. */
+/** False for a lease after the first heartbeat of this process, and after each late one. */
 export function areHeartbeatsSure({ heartbeat, heartbeatLeaseMs, now }: Heartbeats): boolean {
-  const ageMs = now() - heartbeat.unsureSince;
-  // Less than 0: this process's own clock was put back.
-  return ageMs < 0 || ageMs >= heartbeatLeaseMs;
+  return now() - heartbeat.unsureSince >= heartbeatLeaseMs;
 }
 
 /** Whether the last heartbeat is so young that no other process counts this one as dead. */

@@ -10,7 +10,8 @@ import {
   submit,
   wish,
 } from "../../testing/ledger-payments.ts";
-import { createTestLedger, engines } from "../../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
+import { engines } from "../../testing/settling-devnet.ts";
 import { openLedger } from "../open-ledger.ts";
 import { findPromised, selectPromises } from "./committed-balance.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
@@ -76,7 +77,7 @@ describe.each(engines)("the committed balance on %s", (engine) => {
 });
 
 it("is read without a scan of a payer's whole history", async () => {
-  const { url, drop } = await createTestLedger("sqlite");
+  const { url, drop } = await copyMigratedLedger("sqlite");
   const { database, close } = await openLedger({ url, processId: "one" });
   const { kysely: db, dialect } = database;
   const oldest = new Map([[network, 4]] as const);

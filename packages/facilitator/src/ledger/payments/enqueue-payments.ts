@@ -2,7 +2,7 @@ import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
-import { selectAlive } from "../maintenance/processes.ts";
+import { selectAlive } from "../maintenance/living-processes.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import type { AnswerName } from "./answer-quotas.ts";

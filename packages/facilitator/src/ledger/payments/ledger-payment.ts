@@ -73,6 +73,18 @@ export interface ConcludedPayment extends PaymentStanding {
   token: string | undefined;
   /** The process of the request that holds that token. */
   owner: string | undefined;
+  /** Where this process has recorded the outcome. */
+  recorded?: RecordedOutcome | undefined;
+}
+
+/** The part of a payment that metrics of money divide by. */
+export interface RecordedOutcome {
+  /** A name of `sold_names`; `null` where the payment names no route. */
+  routeId: number | null;
+  /** It gives another payment back. */
+  isRefund: boolean;
+  /** Gas units of our transaction that tried it; `null` where none of ours did. */
+  gasShare: number | null;
 }
 
 const standingColumns = [
@@ -99,9 +111,27 @@ const standingColumns = [
  */
 export const concludedColumns = [...standingColumns, "token", "owner"] as const;
 
+/** The columns of a `RecordedOutcome`. */
+export const outcomeColumns = [
+  "route_id",
+  "refund_of",
+  "gas_share",
+] as const satisfies readonly (keyof PaymentsTable)[];
+
 type StandingRow = Pick<Selectable<PaymentsTable>, (typeof standingColumns)[number]>;
 
 export type ConcludedRow = Pick<Selectable<PaymentsTable>, (typeof concludedColumns)[number]>;
+
+/** A row of `concludedColumns` and `outcomeColumns`. */
+export type RecordedRow = ConcludedRow &
+  Pick<Selectable<PaymentsTable>, (typeof outcomeColumns)[number]>;
+
+/** Reads a row whose outcome this process has recorded. */
+export function toRecordedPayment(row: RecordedRow, dialect: Dialect): ConcludedPayment {
+  const { route_id: routeId, refund_of, gas_share: gasShare } = row;
+  const recorded = { routeId, isRefund: refund_of !== null, gasShare };
+  return Object.assign(toConcludedPayment(row, dialect), { recorded });
+}
 
 /** The columns of an identity. */
 export const identityColumns = ["network", "asset", "authority", "payer", "nonce"] as const;

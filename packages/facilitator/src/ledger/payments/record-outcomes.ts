@@ -10,10 +10,11 @@ import { billBurntGas } from "./code-budget.ts";
 import { addToRecords, type RecordOwner } from "./code-records.ts";
 import {
   type ConcludedPayment,
-  type ConcludedRow,
   concludedColumns,
   type Inclusion,
-  toConcludedPayment,
+  outcomeColumns,
+  type RecordedRow,
+  toRecordedPayment,
 } from "./ledger-payment.ts";
 
 /** Outcomes of payments, decided by a block, or by the chain's refusal beforehand. */
@@ -80,7 +81,7 @@ export function recordOutcomes(
   settled?: SettledTransaction | undefined,
 ): Promise<ConcludedPayment[]> {
   return ledger.write(async (transaction) => {
-    const changed: ConcludedRow[] = [];
+    const changed: RecordedRow[] = [];
     const vouching: RecordOwner[] = [];
     for (const each of outcomes) {
       changed.push(...(await record({ ledger, transaction, vouching }, each)));
@@ -89,7 +90,7 @@ export function recordOutcomes(
       await addToRecords({ transaction, dialect: ledger.dialect, owners: vouching });
     }
     if (settled) await settleTransaction({ transaction, dialect: ledger.dialect, ...settled });
-    return changed.map((row) => toConcludedPayment(row, ledger.dialect));
+    return changed.map((row) => toRecordedPayment(row, ledger.dialect));
   });
 }
 
@@ -101,11 +102,11 @@ async function record(
     vouching: RecordOwner[];
   },
   outcomes: PaymentOutcomes,
-): Promise<ConcludedRow[]> {
+): Promise<RecordedRow[]> {
   const { ledger, transaction, vouching } = recording;
   const { dialect, codePayers } = ledger;
   const now = ledger.now();
-  const changed: ConcludedRow[] = [];
+  const changed: RecordedRow[] = [];
   const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
@@ -123,7 +124,7 @@ async function record(
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
-      .returning([...concludedColumns, "is_alone", "gas_share"])
+      .returning([...concludedColumns, ...outcomeColumns, "is_alone"])
       .execute();
     changed.push(...rows);
     vouching.push(...rows.filter((row) => row.is_alone === 1 && isRecord(row, confirmed)));
@@ -146,7 +147,9 @@ async function record(
       .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }));
     const carried =
       transactionId === undefined ? failing : failing.where("transaction_id", "=", transactionId);
-    const rows = await carried.returning([...concludedColumns, "is_alone"]).execute();
+    const rows = await carried
+      .returning([...concludedColumns, ...outcomeColumns, "is_alone"])
+      .execute();
     changed.push(...rows);
     await noteBurn(rows, failure);
   }

@@ -10,6 +10,7 @@ import { findAnswers } from "../queries/find-answers.ts";
 import { findPayments, type HeldPayment } from "../queries/find-payments.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
 import { createSortableId } from "../sortable-id.ts";
+import { countAsHeld, withLostRun } from "./abandoned-payment.ts";
 import { type CodeAdmission, readCodeAdmission } from "./admit-code.ts";
 import { availabilityOf } from "./availability.ts";
 import { type Commitments, findCommitments } from "./committed-balance.ts";
@@ -206,7 +207,8 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
     if (availability === "refunded") return { outcome: "refunded", payment };
     if (availability === "delivered") return { outcome: "delivered", payment, answer };
     if (!(await takeUpPayment(reserving, found, request))) return { outcome: "in_use", payment };
-    known.set(key, { payment, isHeld: true, isAbandoned: false, token: request.token });
+    const held = { isHeld: true, isAbandoned: false, isSilent: false };
+    known.set(key, { payment, ...held, token: request.token });
     const mayRun = payment.runs < (found.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
     return { outcome: "resumed", payment, token: request.token, answer, mayRun };
   }
@@ -261,6 +263,7 @@ function admit(
     payment: reservedPayment({ request, runs, paymentId, now }),
     isHeld: true,
     isAbandoned: false,
+    isSilent: false,
     token: request.token,
   });
   const before = isStillExecutable ? payment : undefined;
@@ -289,19 +292,4 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
   await insertOrders({ transaction, dialect, orders });
   await reserving.code.store();
   return soldNames;
-}
-
-/** Its process may live, and have written no heartbeat since the clock was put forward. */
-function countAsHeld(held: HeldPayment): void {
-  held.isHeld ||= held.isAbandoned;
-  held.isAbandoned = false;
-}
-
-/**
- * The payment, with the possible run of a dead process for its reservation: no row records it.
- * Later runs are counted before they begin.
- */
-function withLostRun({ payment, isAbandoned }: HeldPayment): LedgerPayment {
-  const isLost = isAbandoned && payment.state === "reserved";
-  return isLost ? { ...payment, runs: payment.runs + 1 } : payment;
 }

@@ -1,7 +1,7 @@
 import { type Database, DatabaseError } from "@coinslot/storage";
 import { expect, it } from "vitest";
 import { wish } from "../../testing/ledger-payments.ts";
-import { createTestLedger } from "../../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
 import { createLedger } from "../create-ledger.ts";
 import { openLedger } from "../open-ledger.ts";
 import { lookUpPayment } from "../queries/look-up-payments.ts";
@@ -9,7 +9,7 @@ import type { LedgerSchema } from "../schema.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
 it("the retry queue releases a reservation whose write was never acknowledged", async () => {
-  const place = await createTestLedger("postgres");
+  const place = await copyMigratedLedger("postgres");
   const { database, close } = await openLedger({ url: place.url, processId: "one" });
   let isLost = true;
   const transaction: Database<LedgerSchema>["transaction"] = async (work, options) => {

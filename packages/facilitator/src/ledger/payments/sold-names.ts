@@ -48,15 +48,25 @@ export async function findSoldNames(options: {
   /** Unix milliseconds. */
   now: number;
 }): Promise<SoldNames> {
-  const { transaction, dialect, requests, known, now } = options;
+  return findNames({ ...options, names: options.requests.flatMap(namesOf) });
+}
+
+/** The same for names themselves. */
+export async function findNames(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  names: readonly string[];
+  known: SoldNames;
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<SoldNames> {
+  const { transaction, dialect, known, now } = options;
   const found: SoldNames = new Map();
   const missing = new Map<string, string>();
-  for (const request of requests) {
-    for (const name of namesOf(request)) {
-      const entry = known.get(name);
-      if (isFresh(entry, now)) found.set(name, entry);
-      else missing.set(name, storedName(name));
-    }
+  for (const name of options.names) {
+    const entry = known.get(name);
+    if (isFresh(entry, now)) found.set(name, entry);
+    else missing.set(name, storedName(name));
   }
   if (missing.size === 0) return found;
   const names = [...new Set(missing.values())].sort();

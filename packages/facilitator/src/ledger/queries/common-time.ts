@@ -39,12 +39,19 @@ export async function findClockFault(
   return `this machine's clock is ${seconds} s ${where} the database's: set both by NTP`;
 }
 
+/** The database's clock, in Unix milliseconds. */
+export async function readDatabaseNow({
+  db,
+  dialect,
+}: Pick<LedgerContext, "db" | "dialect">): Promise<number> {
+  const { now_ms } = await db.selectNoFrom(dialect.nowMs().as("now_ms")).executeTakeFirstOrThrow();
+  return Number(now_ms);
+}
+
 async function readDatabaseTime({
   db,
   dialect,
   now,
 }: Pick<LedgerContext, "db" | "dialect" | "now">): Promise<number> {
-  if (dialect.engine === "sqlite") return now();
-  const { now_ms } = await db.selectNoFrom(dialect.nowMs().as("now_ms")).executeTakeFirstOrThrow();
-  return now_ms;
+  return dialect.engine === "sqlite" ? now() : readDatabaseNow({ db, dialect });
 }

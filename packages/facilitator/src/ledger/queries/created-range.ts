@@ -30,23 +30,23 @@ export function createdIds({ createdFrom, createdBefore }: CreatedRange): IdTime
   };
 }
 
+/** The condition on `created_at` alone, for statements that bound the ids themselves. */
+export function isCreatedAt({ createdFrom, createdBefore }: CreatedRange) {
+  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
+    where.and([
+      ...(createdFrom === undefined ? [] : [where("payments.created_at", ">=", createdFrom)]),
+      ...(createdBefore === undefined ? [] : [where("payments.created_at", "<", createdBefore)]),
+    ]);
+}
+
 /** The condition on `created_at`, and on the ids around it: these have an index in their order. */
 export function isCreatedWithin(range: CreatedRange) {
   const { createdFrom, createdBefore } = range;
   const { from, before } = createdIds(range);
   return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
     where.and([
-      ...(createdFrom === undefined
-        ? []
-        : [
-            where("payments.created_at", ">=", createdFrom),
-            where("payments.id", ">=", sortableIdAt(from)),
-          ]),
-      ...(createdBefore === undefined
-        ? []
-        : [
-            where("payments.created_at", "<", createdBefore),
-            where("payments.id", "<", sortableIdAt(before)),
-          ]),
+      isCreatedAt(range)(where),
+      ...(createdFrom === undefined ? [] : [where("payments.id", ">=", sortableIdAt(from))]),
+      ...(createdBefore === undefined ? [] : [where("payments.id", "<", sortableIdAt(before))]),
     ]);
 }

@@ -9,7 +9,7 @@ import { sortableIdAt } from "../sortable-id.ts";
 import { createdIds, type IdTimes } from "./created-range.ts";
 import { findZones } from "./find-zones.ts";
 import type { PaymentFilter } from "./list-payments.ts";
-import { findRoute } from "./read-newest.ts";
+import { findRoute, type ScannedPayment } from "./read-newest.ts";
 
 /** An archived payment by its id. */
 export async function getArchived(
@@ -22,6 +22,20 @@ export async function getArchived(
     .where("id", "=", id)
     .executeTakeFirst();
   return row && toArchivedPayment(row, dialect);
+}
+
+/** Archived payments by their ids, in any order. */
+export async function getArchivedAll(
+  { db, dialect }: LedgerReads,
+  ids: readonly string[],
+): Promise<LedgerPayment[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("archived_payments")
+    .select(columns)
+    .where("id", "in", dialect.among(ids))
+    .execute();
+  return rows.map((row) => toArchivedPayment(row, dialect));
 }
 
 /** A part of the archived payments of a filter. */
@@ -39,9 +53,30 @@ interface ArchivedBounds {
 export async function readArchived(
   reads: LedgerReads,
   filter: PaymentFilter,
-  { above, limit }: ArchivedBounds,
+  bounds: ArchivedBounds,
 ): Promise<LedgerPayment[]> {
-  const { payer, state, route, network, asset } = filter;
+  const rows = await readRows(reads, { filter, ...bounds }, (query) => query.execute());
+  return rows.map((row) => toArchivedPayment(row, reads.dialect));
+}
+
+/** As `readArchived`: of each payment the members that a search compares, which have no index. */
+export function scanArchived(
+  reads: LedgerReads,
+  filter: PaymentFilter,
+  bounds: ArchivedBounds,
+): Promise<ScannedPayment[]> {
+  return readRows(reads, { filter, ...bounds }, (query) =>
+    query.clearSelect().select(["id", "wire", "pay_to_id"]).execute(),
+  );
+}
+
+/** @param execute runs one of the statements, with the columns that it wants */
+async function readRows<Row>(
+  reads: LedgerReads,
+  { filter, above, limit }: ArchivedBounds & { filter: PaymentFilter },
+  execute: (query: ReturnType<typeof selectArchived>) => Promise<Row[]>,
+): Promise<Row[]> {
+  const { payer, state, route, network, asset, cursor } = filter;
   // No open payment is archived.
   if (openStates.some((open) => open === state)) return [];
   const routeId = route === undefined ? undefined : await findRoute(reads, route);
@@ -50,13 +85,16 @@ export async function readArchived(
   const isSpread = payer === undefined && (state === "confirmed" || (!state && hasSums));
   const zones = isSpread ? await findZones(reads, { ...filter, routeId }) : [createdIds({})];
   const range = createdIds(filter);
-  const found: LedgerPayment[] = [];
+  const found: Row[] = [];
   for (const zone of zones) {
     if (found.length >= limit) break;
     if (zone.from >= range.before || zone.before <= range.from) continue;
+    if (cursor !== undefined && cursor <= sortableIdAt(zone.from)) continue;
+    // Whatever is older is less new than the rows that the caller has.
+    if (above !== undefined && Number.isFinite(zone.before) && sortableIdAt(zone.before) <= above)
+      break;
     const bounds = { above, routeId, zone, limit: limit - found.length };
-    const rows = await selectArchived(reads, filter, bounds).execute();
-    found.push(...rows.map((row) => toArchivedPayment(row, reads.dialect)));
+    found.push(...(await execute(selectArchived(reads, filter, bounds))));
   }
   return found;
 }

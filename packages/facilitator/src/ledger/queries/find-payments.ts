@@ -16,6 +16,8 @@ export interface HeldPayment {
   isHeld: boolean;
   /** The process that held it last died with its token, and may have run the handler under it. */
   isAbandoned: boolean;
+  /** That process still has a row, with an old heartbeat. It lives if the database stood still. */
+  isSilent: boolean;
   /** Token of its last request, where that has not given it up. */
   token: string | null;
 }
@@ -40,7 +42,7 @@ export async function findPayments(options: {
     .leftJoin("processes", "processes.id", "payments.owner")
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
-    .select("payments.token")
+    .select(["payments.token", "processes.id as holder"])
     .execute();
   return new Map(
     rows.map((row) => {
@@ -52,20 +54,21 @@ export async function findPayments(options: {
 
 const columns = paymentColumns.map((column) => `payments.${column}` as const);
 
-/** Returns whether a process with a live heartbeat holds a token, as 1 or 0. */
+/** Returns whether a process held a token that lived when the transaction began, as 1 or 0. */
 function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
-  return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
+  return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.beginMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
     "is_held",
   );
 }
 
 /** Reads a row that was selected with `isHeld` and its token. */
 function toHeldPayment(
-  row: PaymentRow & { is_held: number; token: string | null },
+  row: PaymentRow & { is_held: number; token: string | null; holder: string | null },
   dialect: Dialect,
 ): HeldPayment {
   const isHeld = Number(row.is_held) === 1;
   const { token } = row;
   const isAbandoned = token !== null && !isHeld;
-  return { payment: toLedgerPayment(row, dialect), isHeld, isAbandoned, token };
+  const isSilent = isAbandoned && row.holder !== null;
+  return { payment: toLedgerPayment(row, dialect), isHeld, isAbandoned, isSilent, token };
 }

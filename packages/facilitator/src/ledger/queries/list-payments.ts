@@ -10,8 +10,8 @@ import {
 } from "../payments/ledger-payment.ts";
 import type { PaymentState } from "../schema.ts";
 import type { CreatedRange } from "./created-range.ts";
-import { getArchived, readArchived } from "./find-archived.ts";
-import { readNewest } from "./read-newest.ts";
+import { getArchived, getArchivedAll, readArchived, scanArchived } from "./find-archived.ts";
+import { readNewest, type ScannedPayment, scanNewest } from "./read-newest.ts";
 
 /** Filter for a list of payments. */
 export interface PaymentFilter extends CreatedRange {
@@ -72,6 +72,38 @@ function readBoth(
     return [...rows.map((row) => toLedgerPayment(row, reads.dialect)), ...archived]
       .sort((one, other) => (one.id < other.id ? 1 : -1))
       .slice(0, limit);
+  });
+}
+
+/**
+ * The newest payments of a filter, archived or not, with the members alone that have no index. The
+ * whole payments are read by their ids: `getAll`.
+ */
+export function scanPayments(
+  reads: LedgerReads,
+  filter: PaymentFilter,
+  limit: number,
+): Promise<ScannedPayment[]> {
+  return inSnapshot(reads, async (snapshot) => {
+    const rows = await scanNewest(snapshot, filter, limit);
+    const above = rows.length === limit ? rows.at(-1)?.id : undefined;
+    const archived = await scanArchived(snapshot, filter, { above, limit });
+    return [...rows, ...archived]
+      .sort((one, other) => (one.id < other.id ? 1 : -1))
+      .slice(0, limit);
+  });
+}
+
+/** Payments by their ids, archived or not, the newest first. */
+export function getAll(reads: LedgerReads, ids: readonly string[]): Promise<LedgerPayment[]> {
+  return inSnapshot(reads, async (snapshot) => {
+    const current = await getPayments(snapshot, ids);
+    const known = new Set(current.map(({ id }) => id));
+    const archived = await getArchivedAll(
+      snapshot,
+      ids.filter((id) => !known.has(id)),
+    );
+    return [...current, ...archived].sort((one, other) => (one.id < other.id ? 1 : -1));
   });
 }
 

@@ -8,6 +8,7 @@ import { sortableIdAt } from "../sortable-id.ts";
 import { is } from "../states.ts";
 import { endedStates } from "../sums-schema.ts";
 import { type CreatedRange, createdIds, dayMs, isCreatedWithin } from "./created-range.ts";
+import { findSoldTexts } from "./find-route-of.ts";
 
 /** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
@@ -54,7 +55,7 @@ export function paymentStats(
     }
     if (whole !== undefined) for (const row of await sumDays(snapshot, whole)) totals.add(row);
     for (const row of await sumOpen(snapshot, range)) totals.add(row);
-    return totals.finish(await findNames(snapshot, totals.routeIds()));
+    return totals.finish(await findSoldTexts(snapshot, totals.routeIds()));
   });
 }
 
@@ -242,19 +243,6 @@ async function sumPayments(
       dialect.amount.decode(row.amount),
     ),
   );
-}
-
-async function findNames(
-  { db }: LedgerReads,
-  ids: readonly number[],
-): Promise<Map<number, string>> {
-  if (ids.length === 0) return new Map();
-  const rows = await db
-    .selectFrom("sold_names")
-    .select(["id", "name"])
-    .where("id", "in", ids)
-    .execute();
-  return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
 function toPart(

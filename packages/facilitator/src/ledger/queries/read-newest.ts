@@ -1,13 +1,13 @@
 import { toLowerHex } from "@coinslot/protocol";
-import { type ExpressionBuilder, sql } from "kysely";
+import { type ExpressionBuilder, type Selectable, sql } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
 import { type PaymentRow, paymentColumns } from "../payments/ledger-payment.ts";
-import { type LedgerSchema, openStates } from "../schema.ts";
+import { type LedgerSchema, openStates, type PaymentsTable } from "../schema.ts";
 import { sortableIdAt } from "../sortable-id.ts";
 import { is } from "../states.ts";
 import type { UnpaidPaymentsTable } from "../sums-schema.ts";
-import { createdIds, type IdTimes, isCreatedWithin } from "./created-range.ts";
+import { createdIds, type IdTimes, isCreatedAt, isCreatedWithin } from "./created-range.ts";
 import { findZones, unsummedZone } from "./find-zones.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 
@@ -27,11 +27,29 @@ export function readNewest(
   filter: PaymentFilter,
   limit: number,
 ): Promise<PaymentRow[]> {
+  return readRows(reads, { filter, limit, columns });
+}
+
+/** As `readNewest`: of each payment the members that a search compares, which have no index. */
+export async function scanNewest(
+  reads: LedgerReads,
+  filter: PaymentFilter,
+  limit: number,
+): Promise<ScannedPayment[]> {
+  const rows = await readRows(reads, { filter, limit, columns: scanColumns });
+  return rows.map(({ id, wire, pay_to_id }) => ({ id, wire, pay_to_id }));
+}
+
+function readRows(
+  reads: LedgerReads,
+  asked: Pick<Listing, "filter" | "limit" | "columns">,
+): Promise<Row[]> {
   return inSnapshot(reads, async ({ db, dialect }) => {
+    const { filter } = asked;
     const { route, state } = filter;
     const routeId = route === undefined ? undefined : await findRoute({ db, dialect }, route);
     if (routeId === null) return [];
-    const list: Listing = { reads: { db, dialect }, filter, routeId, limit };
+    const list: Listing = { reads: { db, dialect }, routeId, ...asked };
     if (filter.payer !== undefined) return readSorted(list, [undefined]);
     if (state === "reserved" || state === "queued" || state === "submitted") {
       return readSorted(list, [state]);
@@ -50,9 +68,17 @@ export function readNewest(
 }
 
 const columns = paymentColumns.map((column) => `payments.${column}` as const);
+const scanColumns = ["payments.id", "payments.wire", "payments.pay_to_id"] as const;
+
+/** A payment, as far as a search without an index compares it. */
+export type ScannedPayment = Pick<Selectable<PaymentsTable>, "id" | "wire" | "pay_to_id">;
+
+/** A row with those of its members that `Listing.columns` names. */
+type Row = PaymentRow & ScannedPayment;
 
 interface Listing {
   reads: LedgerReads;
+  columns: readonly ((typeof columns)[number] | (typeof scanColumns)[number])[];
   filter: PaymentFilter;
   /** The route of the filter, by its id. */
   routeId: number | undefined;
@@ -70,13 +96,24 @@ export async function findRoute({ db }: LedgerReads, route: string): Promise<num
 }
 
 /** The conditions of a filter, but for its state. */
-function matches({ filter, routeId }: Listing) {
-  const { network, asset, payer, cursor } = filter;
+function matches(list: Listing) {
+  const { filter } = list;
+  const { cursor } = filter;
+  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
+    where.and([
+      isCreatedWithin(filter)(where),
+      ...(cursor === undefined ? [] : [where("payments.id", "<", cursor)]),
+      matchesWithoutIds(list)(where),
+    ]);
+}
+
+/** The conditions of a filter, but for its state and for those on ids. */
+function matchesWithoutIds({ filter, routeId }: Listing) {
+  const { network, asset, payer } = filter;
   return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
     where.and([
       where("payments.refund_of", "is", null),
-      isCreatedWithin(filter)(where),
-      ...(cursor === undefined ? [] : [where("payments.id", "<", cursor)]),
+      isCreatedAt(filter)(where),
       ...(network === undefined ? [] : [where("payments.network", "=", network)]),
       ...(asset === undefined ? [] : [where("payments.asset", "=", toLowerHex(asset))]),
       ...(routeId === undefined ? [] : [where("payments.route_id", "=", routeId)]),
@@ -85,15 +122,15 @@ function matches({ filter, routeId }: Listing) {
 }
 
 /**
- * Finds all ids, then takes the newest. In one step, a database would go along the ids if it
- * expects to find enough soon. It might come to the oldest payment.
+ * Finds all ids, then takes the newest behind the cursor. In one step, or with a bound of the ids
+ * in the first one, a database would go along the ids. It might come to the oldest payment.
  */
 async function readSorted(
   list: Listing,
   states: readonly PaymentFilter["state"][],
-): Promise<PaymentRow[]> {
-  const { reads, filter, limit } = list;
-  const rows: PaymentRow[][] = [];
+): Promise<Row[]> {
+  const { reads, filter, limit, columns } = list;
+  const rows: Row[][] = [];
   for (const state of states) {
     const wanted = state ?? filter.state;
     const found = await reads.db
@@ -103,7 +140,7 @@ async function readSorted(
           db
             .selectFrom("payments")
             .select("payments.id")
-            .where(matches(list))
+            .where(matchesWithoutIds(list))
             .$if(wanted !== undefined, (query) =>
               wanted === undefined ? query : query.where("state", "=", is(wanted)),
             ),
@@ -111,7 +148,12 @@ async function readSorted(
       .selectFrom("payments")
       .select(columns)
       .where("payments.id", "in", (query) =>
-        query.selectFrom("found").select("found.id").orderBy("found.id", "desc").limit(limit),
+        query
+          .selectFrom("found")
+          .select("found.id")
+          .where("found.id", "<", filter.cursor ?? afterAll)
+          .orderBy("found.id", "desc")
+          .limit(limit),
       )
       .orderBy("payments.id", "desc")
       .execute();
@@ -121,8 +163,8 @@ async function readSorted(
 }
 
 /** Along the ids of a state. */
-function readUnpaid(list: Listing, state: UnpaidPaymentsTable["state"]): Promise<PaymentRow[]> {
-  const { reads, filter, limit } = list;
+function readUnpaid(list: Listing, state: UnpaidPaymentsTable["state"]): Promise<Row[]> {
+  const { reads, filter, limit, columns } = list;
   const { from, before } = createdIds(filter);
   return (
     reads.db
@@ -142,20 +184,28 @@ function readUnpaid(list: Listing, state: UnpaidPaymentsTable["state"]): Promise
   );
 }
 
-/** Along the ids of some times, the newest first. */
-async function readZones(list: Listing, zones: readonly IdTimes[]): Promise<PaymentRow[]> {
-  const { reads, filter, limit } = list;
+/**
+ * Along the ids of some times, the newest first. Each statement has one bound at each end: an index
+ * is entered by one, and with the cursor beside it a page would read all that is newer.
+ */
+async function readZones(list: Listing, zones: readonly IdTimes[]): Promise<Row[]> {
+  const { reads, filter, limit, columns } = list;
+  const { cursor = afterAll } = filter;
   const range = createdIds(filter);
-  const rows: PaymentRow[] = [];
-  for (const { from, before } of zones) {
-    if (from >= range.before || before <= range.from) continue;
+  const rows: Row[] = [];
+  for (const zone of zones) {
     if (rows.length >= limit) break;
+    const from = sortableIdAt(Math.max(range.from, zone.from));
+    const end = Math.min(range.before, zone.before);
+    const ofTimes = Number.isFinite(end) ? sortableIdAt(end) : afterAll;
+    const [before = afterAll] = [ofTimes, cursor].sort();
+    if (from >= before) continue;
     const found = await reads.db
       .selectFrom("payments")
       .select(columns)
-      .where(matches(list))
-      .where("id", ">=", sortableIdAt(from))
-      .$if(Number.isFinite(before), (query) => query.where("id", "<", sortableIdAt(before)))
+      .where(matchesWithoutIds(list))
+      .where("id", ">=", from)
+      .where("id", "<", before)
       // By an expression: no index of states may be chosen in place of the ids.
       .$if(filter.state !== undefined, (query) =>
         query.where(sql<string>`coalesce(state, '')`, "=", filter.state ?? ""),
@@ -168,8 +218,11 @@ async function readZones(list: Listing, zones: readonly IdTimes[]): Promise<Paym
   return rows;
 }
 
+/** Beyond every id: these are hexadecimal. */
+const afterAll = "g";
+
 /** The newest of several lists, each payment once. */
-function newest({ limit }: Listing, lists: readonly PaymentRow[][]): PaymentRow[] {
+function newest({ limit }: Listing, lists: readonly Row[][]): Row[] {
   const rows = new Map(lists.flat().map((row) => [row.id, row]));
   return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
 }

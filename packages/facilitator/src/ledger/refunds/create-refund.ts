@@ -1,8 +1,7 @@
 import { isDatabaseError } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
-import { selectAlive } from "../maintenance/processes.ts";
-import { areHeartbeatsSure } from "../maintenance/sure-heartbeats.ts";
+import { mayLive } from "../maintenance/living-processes.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { createSortableId } from "../sortable-id.ts";
 import { is } from "../states.ts";
@@ -131,9 +130,8 @@ async function requireRefundable(
     throw new RefundError("not_settled", `The payment is ${payment.state}, and not settled`);
   }
   if (payment.token === null) return;
-  const owner = payment.owner ?? "";
-  const living = await selectAlive(ledger, transaction).where("id", "=", owner).executeTakeFirst();
-  if (living !== undefined || owner === ledger.processId || !areHeartbeatsSure(ledger)) {
+  const { owner } = payment;
+  if (owner === ledger.processId || (await mayLive(ledger, transaction, owner ?? ""))) {
     throw new RefundError("in_use", "A request is being served with this payment; try again");
   }
 }

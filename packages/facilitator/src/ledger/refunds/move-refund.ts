@@ -11,6 +11,8 @@ const isOpen = sql<SqlBool>`state not in ('final', 'void')`;
 /** Times of the next looks; `undefined` where nothing is to be looked at. */
 export interface NextLooks {
   refundAt: number | undefined;
+  /** Of the refund that is looked at last. */
+  latestAt: number | undefined;
   undeliveredAt: number | undefined;
 }
 
@@ -21,26 +23,53 @@ export async function findNextLooks(
 ): Promise<NextLooks> {
   const none = sql<SqlBool>`1 = 0`;
   const row = await db
-    .selectNoFrom((select) => [
-      select
+    .selectNoFrom((select) => {
+      const open = select
         .selectFrom("refunds")
         .select("next_at")
         .where(isOpen)
         .where((where) =>
           networks.length === 0 ? none : where("network", "in", dialect.among(networks)),
         )
-        .orderBy("next_at")
-        .limit(1)
-        .as("refund_at"),
-      select
-        .selectFrom("refundable_payments")
-        .select("due_at")
-        .orderBy("due_at")
-        .limit(1)
-        .as("undelivered_at"),
-    ])
+        .limit(1);
+      return [
+        open.orderBy("next_at").as("refund_at"),
+        open.orderBy("next_at", "desc").as("latest_at"),
+        select
+          .selectFrom("refundable_payments")
+          .select("due_at")
+          .orderBy("due_at")
+          .limit(1)
+          .as("undelivered_at"),
+      ];
+    })
     .executeTakeFirst();
-  return { refundAt: row?.refund_at ?? undefined, undeliveredAt: row?.undelivered_at ?? undefined };
+  return {
+    refundAt: row?.refund_at ?? undefined,
+    latestAt: row?.latest_at ?? undefined,
+    undeliveredAt: row?.undelivered_at ?? undefined,
+  };
+}
+
+/**
+ * Makes refunds due that wait longer than any can: the clock of the process that wrote them was far
+ * ahead. Any number of processes may do so: what is due is looked at, and no more.
+ *
+ * @returns their number
+ */
+export async function recallRefunds(
+  ledger: LedgerContext,
+  { latest, now }: { latest: number; now: number },
+): Promise<number> {
+  const { numUpdatedRows } = await ledger.write((transaction) =>
+    transaction
+      .updateTable("refunds")
+      .set({ next_at: now })
+      .where(isOpen)
+      .where("next_at", ">", latest)
+      .executeTakeFirst(),
+  );
+  return Number(numUpdatedRows);
 }
 
 /** The next refunds of a network to look at, those that are due first. */

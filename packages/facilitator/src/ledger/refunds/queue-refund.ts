@@ -1,6 +1,7 @@
 import type { Address, BalanceReading, Hex } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
+import { isFloatStopped } from "../maintenance/stops.ts";
 import { findCommitments } from "../payments/committed-balance.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import { reservationRow } from "../payments/reservation-row.ts";
@@ -31,14 +32,14 @@ export interface SignedRefund {
 /** Result of an attempt to queue: the operation's id, or the reason to wait. */
 export type QueuedRefund =
   | { outcome: "queued"; operation: string }
-  | { outcome: "float_balance" | "daily_limit" | "changed" };
+  | { outcome: "float_balance" | "daily_limit" | "stopped" | "changed" };
 
 const dayMs = 86_400_000;
 
 /**
  * Writes a signed refund and its operation in one database transaction. The locks are the payment's
  * row, then the float's. Under them it is checked again: the state of the refund, its payment, its
- * earlier refunds and their sum, the float's committed balance and its day.
+ * earlier refunds and their sum, the float's stop switch, its committed balance and its day.
  */
 export function queueRefund(
   ledger: LedgerContext,
@@ -71,6 +72,7 @@ async function queue(
     return { outcome: "changed" };
   }
   await lockPayers({ transaction, dialect, payers: [float], now });
+  if (await isFloatStopped(transaction, float)) return { outcome: "stopped" };
   if (!(await isWithinDay(ledger, transaction, row, { ...signed, value }))) {
     return { outcome: "daily_limit" };
   }

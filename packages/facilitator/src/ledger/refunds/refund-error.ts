@@ -9,6 +9,7 @@
  * - `invalid_request`: malformed arguments.
  * - `unknown_refund`: the ledger has no such refund.
  * - `wrong_state`: the refund is in another state than the step needs.
+ * - `not_paid`: the transaction that the operator names has not paid this refund.
  * - `wrong_signature`: the signature is not the float's for this refund.
  */
 export type RefundErrorReason =
@@ -22,6 +23,7 @@ export type RefundErrorReason =
   | "invalid_request"
   | "unknown_refund"
   | "wrong_state"
+  | "not_paid"
   | "wrong_signature";
 
 /** A refund that is not made, for the caller's reasons. Nothing was written. */

@@ -1,5 +1,4 @@
-import type { AuthorizationId, Hex } from "@coinslot/protocol";
-import { keccak256 } from "../../evm/keccak.ts";
+import { type AuthorizationId, type Hex, keccak256 } from "@coinslot/protocol";
 import { hexWord, uintWord } from "../../evm/word.ts";
 
 const tag = keccak256(Buffer.from("coinslot refund 1"));

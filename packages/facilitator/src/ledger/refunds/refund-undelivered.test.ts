@@ -1,7 +1,15 @@
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
-import { authorization, inclusion, order, payer, wish } from "../../testing/ledger-payments.ts";
+import {
+  authorization,
+  inclusion,
+  network,
+  order,
+  payer,
+  wish,
+} from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { deliverPayment } from "../payments/deliver-payments.ts";
@@ -12,7 +20,7 @@ import { reservePayment } from "../payments/reserve-payments.ts";
 import type { ReserveWish } from "../payments/reserve-request.ts";
 import { refundUndelivered } from "./refund-undelivered.ts";
 
-const limits = { maxPerPayerPerDay: 1_000, gasCost: 0n };
+const limits = { maxPerPayerPerDay: 1_000, gasCost: 0n, automaticMaxPerDay: () => 10n ** 30n };
 const promise = (includeAbandoned = false) => ({
   sold: {
     route: "GET /a",
@@ -104,5 +112,43 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
     await read(sql`update payments set value = 'NaN' where id = ${broken.id}`);
     wait(2_000);
     expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
+  });
+
+  it("begin up to the limit of all payers together in a day, and go on the day after", async () => {
+    const ledger = await join("one");
+    const day = 86_400_000;
+    wait(day - (ledger.now() % day));
+    const ids: string[] = [];
+    for (let index = 0; index < 4; index += 1) {
+      const { token, id } = await sell(ledger, wish(promise()));
+      await release(ledger, token, false);
+      ids.push(id);
+    }
+    wait(2_000);
+    const value = 10n;
+    const reached: unknown[] = [];
+    const apply = (most: bigint) =>
+      refundUndelivered(
+        ledger,
+        { ...limits, automaticMaxPerDay: () => most },
+        { onLimit: (limited) => reached.push(limited) },
+      );
+    // One unit short of the third.
+    expect(await apply(3n * value - 1n)).toHaveLength(2);
+    expect(reached).toHaveLength(2);
+    expect(reached[0]).toMatchObject({ network, maxPerDay: 3n * value - 1n });
+    const [first] = await read(sql`select id from refunds order by id limit 1`);
+    // A refund that came to nothing counts no longer.
+    await read(
+      sql`update refunds set state = 'void' where id = ${z.object({ id: z.string() }).parse(first).id}`,
+    );
+    expect(await apply(3n * value)).toEqual([]);
+    wait(day);
+    expect(await apply(value)).toHaveLength(1);
+    expect(await apply(value)).toEqual([]);
+    wait(day);
+    expect((await apply(value)).map(({ payment_id }) => payment_id)).toEqual([
+      expect.toSatisfy((id: string) => ids.includes(id)),
+    ]);
   });
 });

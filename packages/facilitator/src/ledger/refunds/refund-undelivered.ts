@@ -1,7 +1,9 @@
+import type { Address, Network } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
+import { sortableIdAt } from "../sortable-id.ts";
 import { create } from "./create-refund.ts";
 import { RefundError } from "./refund-error.ts";
 import type { RefundRow } from "./refund-row.ts";
@@ -9,8 +11,25 @@ import type { RefundRow } from "./refund-row.ts";
 /** Limits of the refunds that a route's policy makes. */
 export interface AutomaticLimits {
   maxPerPayerPerDay: number;
+  /** In the token's smallest unit: of all payers together, in a day (UTC). */
+  automaticMaxPerDay(token: { network: Network; asset: Address }): bigint;
   /** In the token's smallest unit: a payment below twice as much is not given back. */
   gasCost: bigint;
+}
+
+/** A payment that waits for the next day: the refunds of this one have reached their sum. */
+export interface LimitedPayment {
+  payment: string;
+  network: Network;
+  asset: Address;
+  maxPerDay: bigint;
+}
+
+/** Receives payments that are not given back now. */
+export interface PolicyReports {
+  /** The ledger cannot decide on it. */
+  onFault?(fault: { err: unknown; payment: string }): void;
+  onLimit?(limited: LimitedPayment): void;
 }
 
 const maxAtOnce = 50;
@@ -24,13 +43,11 @@ const brokenMs = 600_000;
 /**
  * Begins the refunds of payments that were settled, and not delivered in time. A payment on which
  * the ledger cannot decide is tried again later, and keeps no other one waiting.
- *
- * @param report is told of such a payment
  */
 export async function refundUndelivered(
   ledger: LedgerContext,
   limits: AutomaticLimits,
-  report: (fault: { err: unknown; payment: string }) => void = () => {},
+  { onFault, onLimit }: PolicyReports = {},
 ): Promise<RefundRow[]> {
   while ((await dropDelivered(ledger)) === maxDropped);
   const due = await ledger.db
@@ -43,12 +60,14 @@ export async function refundUndelivered(
   const begun: RefundRow[] = [];
   for (const { payment_id: id } of due) {
     try {
-      const row = await ledger.write((transaction) =>
-        refundOne(ledger, transaction, { ...limits, id }),
+      const decided = await ledger.write((transaction) =>
+        refundOne(ledger, transaction, { limits, id }),
       );
-      if (row !== undefined) begun.push(row);
+      if (decided === undefined) continue;
+      if ("maxPerDay" in decided) onLimit?.(decided);
+      else begun.push(decided);
     } catch (err) {
-      report({ err, payment: id });
+      onFault?.({ err, payment: id });
       await ledger.write((transaction) => postponeTo(transaction, id, ledger.now() + brokenMs));
     }
   }
@@ -94,9 +113,10 @@ async function postponeTo(
 async function refundOne(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { id, maxPerPayerPerDay, gasCost }: AutomaticLimits & { id: string },
-): Promise<RefundRow | undefined> {
+  { id, limits }: { id: string; limits: AutomaticLimits },
+): Promise<RefundRow | LimitedPayment | undefined> {
   const { dialect } = ledger;
+  const { maxPerPayerPerDay, gasCost } = limits;
   const now = ledger.now();
   const found = await transaction
     .selectFrom("payments")
@@ -109,7 +129,7 @@ async function refundOne(
   const payment = await transaction
     .selectFrom("payments")
     .select(["state", "delivered_at", "is_abandoned", "refunds_abandoned", "refund_after"])
-    .select(["value", "queued_at"])
+    .select(["value", "queued_at", "network", "asset"])
     .where("id", "=", id)
     .$call(dialect.forUpdate)
     .executeTakeFirst();
@@ -128,6 +148,13 @@ async function refundOne(
     .executeTakeFirstOrThrow();
   if (Number(count) >= maxPerPayerPerDay) {
     return postpone((Math.floor(now / dayMs) + 1) * dayMs);
+  }
+  const { network, asset } = payment;
+  const maxPerDay = limits.automaticMaxPerDay({ network, asset });
+  const given = await sumOfDay(ledger, transaction, { network, asset });
+  if (given + dialect.amount.decode(payment.value) > maxPerDay) {
+    await postpone((Math.floor(now / dayMs) + 1) * dayMs);
+    return { payment: id, network, asset, maxPerDay };
   }
   try {
     const row = await create(ledger, transaction, {
@@ -149,4 +176,27 @@ async function refundOne(
   function postpone(dueAt: number): Promise<undefined> {
     return postponeTo(transaction, id, dueAt);
   }
+}
+
+/**
+ * Sum of the day's automatic refunds of a token. Two processes may take the worker's lease one after
+ * the other while a transaction of the first one is still open: the second one waits for its end.
+ */
+async function sumOfDay(
+  { dialect, now }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { network, asset }: { network: Network; asset: Address },
+): Promise<bigint> {
+  await dialect.lockKey(transaction, `coinslot:automatic-refunds:${network}:${asset}`);
+  // Ids begin with the time of their creation: the primary key finds the day.
+  const { sum } = await transaction
+    .selectFrom("refunds")
+    .select((row) => dialect.amount.sum(row.ref("amount")).as("sum"))
+    .where("id", ">=", sortableIdAt(Math.floor(now() / dayMs) * dayMs))
+    .where("origin", "=", "undelivered")
+    .where("network", "=", network)
+    .where("asset", "=", asset)
+    .where("state", "!=", "void")
+    .executeTakeFirstOrThrow();
+  return dialect.amount.decode(sum);
 }

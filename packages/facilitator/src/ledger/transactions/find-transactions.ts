@@ -2,7 +2,7 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { findOrders, type OrderedPayment } from "../queries/find-orders.ts";
-import type { LedgerSchema } from "../schema.ts";
+import type { LedgerSchema, TransactionState } from "../schema.ts";
 import { is } from "../states.ts";
 import type { Broadcast } from "./store-transaction.ts";
 
@@ -118,18 +118,41 @@ export async function findOpenRelayers({ db }: LedgerReads, network: Network): P
   return rows.map(({ relayer }) => relayer);
 }
 
-/** The highest nonce of a relayer that the ledger has stored. */
-export async function findHighestNonce(
+/** The highest nonce of a relayer that the ledger has stored, but for transactions given up. */
+export function findHighestNonce(
+  ledger: LedgerReads,
+  which: RelayerName,
+): Promise<number | undefined> {
+  return findHighest(ledger, which, ["open", "settled", "final"]);
+}
+
+/** The highest nonce of a relayer whose transaction stands in a block, by a receipt. */
+export function findHighestIncluded(
+  ledger: LedgerReads,
+  which: RelayerName,
+): Promise<number | undefined> {
+  return findHighest(ledger, which, ["settled", "final"]);
+}
+
+async function findHighest(
   { db }: LedgerReads,
   { network, relayer }: RelayerName,
+  states: readonly TransactionState[],
 ): Promise<number | undefined> {
   const row = await db
     .selectFrom("transactions")
-    .select((select) => select.fn.max("nonce").as("nonce"))
+    .select("nonce")
     .where("network", "=", network)
     .where("relayer", "=", relayer)
+    .where(
+      "state",
+      "in",
+      states.map((state) => is(state)),
+    )
+    .orderBy("nonce", "desc")
+    .limit(1)
     .executeTakeFirst();
-  return row?.nonce === null || row?.nonce === undefined ? undefined : Number(row.nonce);
+  return row?.nonce;
 }
 
 /** Every hash under which a payment's last transaction was signed, the newest first. */

@@ -27,6 +27,8 @@ export interface NewTransaction {
   broadcast: Broadcast;
   /** The payments that it carries, as they were read; none in one that only uses a nonce up. */
   payments: readonly Pick<LedgerPayment, "id" | "fingerprint">[];
+  /** Writes the rows of calls of ours, such as claims, together with it. */
+  alongside?: ((transaction: Transaction<LedgerSchema>, id: string) => Promise<void>) | undefined;
 }
 
 /**
@@ -74,6 +76,7 @@ export async function storeTransaction(
       `.execute(transaction);
       if (numAffectedRows !== 1n) throw new StoreRefused("lease_lost");
       await insertBroadcast(transaction, { dialect, record, now });
+      await record.alongside?.(transaction, record.id);
       if (record.payments.length === 0) return "stored";
       const ids = record.payments.map(({ id }) => id);
       const fingerprints = record.payments.map(({ fingerprint }) => fingerprint);

@@ -13,6 +13,7 @@ import { takeFromRecords } from "../payments/code-records.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
+import { keepFinalBlocks } from "./final-blocks.ts";
 
 /** A block that holds payments or transactions of ours which are not final yet. */
 export interface KnownBlock {
@@ -150,7 +151,10 @@ export async function undoPayments(
   }));
 }
 
-/** Marks the contents of these blocks as final. They have been found on the chain, deep enough. */
+/**
+ * Marks the contents of these blocks as final. They have been found on the chain, deep enough. The
+ * blocks are kept: a reorganisation may be deeper.
+ */
 export async function finaliseBlocks(
   ledger: LedgerContext,
   { network, blocks }: { network: Network; blocks: readonly KnownBlock[] },
@@ -173,6 +177,7 @@ export async function finaliseBlocks(
       .where(isIn(blocks))
       .returning("id")
       .execute();
+    await keepFinalBlocks({ transaction, dialect: ledger.dialect }, { network, blocks });
     return rows.map(({ id }) => id);
   });
 }
@@ -181,7 +186,7 @@ export async function finaliseBlocks(
  * True if a row is in one of these blocks. The indexes have their numbers; without them, every row
  * that is not final would be read.
  */
-function isIn(blocks: readonly KnownBlock[]) {
+export function isIn(blocks: readonly KnownBlock[]) {
   const numbers = [...new Set(blocks.map(({ number }) => number))];
   const hashes = blocks.map(({ hash }) => hash);
   return (where: ExpressionBuilder<LedgerSchema, "payments" | "transactions">) =>

@@ -1,0 +1,102 @@
+import type { Network } from "@coinslot/protocol";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { createSortableId } from "../sortable-id.ts";
+
+/** Gas that one caller may have at stake on a network. */
+export interface GasLimit {
+  network: Network;
+  caller: string;
+  perHour: bigint;
+}
+
+const hourMs = 3_600_000;
+
+/** Gas of a transaction. */
+export interface TakenGas {
+  gas: bigint;
+  /** A deposit or a refund: buyers ask for those, and must leave half for claims. */
+  isByBuyer: boolean;
+}
+
+/**
+ * Takes gas of a caller's share before a transaction of it: the sum of all gas limits of the last hour
+ * stays within the share, and those that buyers cause within half of it. One call alone always passes.
+ *
+ * The racer is another process that takes of the same share: both may pass the limit by one call. A
+ * process that dies before its transaction leaves the row, which counts for an hour.
+ *
+ * @returns the row's id, for `giveGasBack`; or milliseconds until enough of it is free again
+ */
+export function takeGas(
+  ledger: LedgerContext,
+  { network, caller, perHour }: GasLimit,
+  wanted: TakenGas,
+): Promise<{ id: string } | { limitedMs: number }> {
+  return ledger.write(async (transaction) => {
+    const now = ledger.now();
+    const rows = await transaction
+      .selectFrom("caller_gas")
+      .select(["gas", "created_at", "by_buyer"])
+      .where("network", "=", network)
+      .where("caller", "=", caller)
+      .where("created_at", ">", now - hourMs)
+      .orderBy("created_at")
+      .execute();
+    const freeAt = findFree(rows, { perHour, ...wanted });
+    if (freeAt !== undefined) return { limitedMs: Math.max(1, freeAt + hourMs - now) };
+    const id = createSortableId(now);
+    const by_buyer = wanted.isByBuyer ? 1 : 0;
+    await transaction
+      .insertInto("caller_gas")
+      .values({ id, network, caller, gas: Number(wanted.gas), created_at: now, by_buyer })
+      .execute();
+    return { id };
+  });
+}
+
+/** The time of the row whose end makes room; `undefined`: there is room. The oldest rows first. */
+function findFree(
+  rows: readonly { gas: number; created_at: number; by_buyer: number }[],
+  { perHour, gas, isByBuyer }: Pick<GasLimit, "perHour"> & TakenGas,
+): number | undefined {
+  let all = gas;
+  let byBuyers = isByBuyer ? gas : 0n;
+  for (const row of rows) {
+    all += BigInt(row.gas);
+    if (row.by_buyer === 1) byBuyers += BigInt(row.gas);
+  }
+  const hasRoom = () => all <= perHour && (!isByBuyer || byBuyers <= perHour / 2n);
+  let freeAt: number | undefined;
+  for (const row of rows) {
+    if (hasRoom()) return freeAt;
+    all -= BigInt(row.gas);
+    if (row.by_buyer === 1) byBuyers -= BigInt(row.gas);
+    freeAt = row.created_at;
+  }
+  return freeAt;
+}
+
+/** Gives gas back that no transaction uses. */
+export async function giveGasBack(ledger: LedgerContext, id: string): Promise<void> {
+  await ledger.write(
+    (transaction) => transaction.deleteFrom("caller_gas").where("id", "=", id).execute(),
+    forProcess,
+  );
+}
+
+/** Deletes rows that no longer count. */
+export async function forgetGas(
+  ledger: LedgerContext,
+  { network }: { network: Network },
+): Promise<void> {
+  await ledger.write(
+    (transaction) =>
+      transaction
+        .deleteFrom("caller_gas")
+        .where("network", "=", network)
+        // A clock that is ahead forgets none of another process's hour.
+        .where("created_at", "<", ledger.now() - 24 * hourMs)
+        .execute(),
+    forProcess,
+  );
+}
