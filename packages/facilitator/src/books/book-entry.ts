@@ -1,15 +1,29 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
 import { type Account, accounts } from "../ledger/books-schema.ts";
 
+/**
+ * Kind of a movement. Of channels: `locked`: a buyer's money came into a channel, or, taken back, it
+ * left it; `charge`; `claim`: the escrow owes it to the recipient; `payout`: it was sent there.
+ */
+export type EntryKind =
+  | "payment"
+  | "refund"
+  | "gas"
+  | "loss"
+  | "locked"
+  | "charge"
+  | "claim"
+  | "payout";
+
 /** A movement of money in the books. */
 export interface BookEntry {
   /** Order of posting. */
   id: number;
   /** Unix milliseconds: the period that it belongs to. */
   postedAt: number;
-  /** The payment, or, of gas, the transaction. */
+  /** The payment; of gas the transaction; of a channel its id, or that of the payout. */
   sourceId: string;
-  kind: "payment" | "refund" | "gas";
+  kind: EntryKind;
   /** True if it takes an earlier entry of its source back. */
   isReversal: boolean;
   /** Account that receives the amount. */
@@ -59,7 +73,8 @@ export function accountOf(number: number): Account {
 
 type Kind = Pick<BookEntry, "kind" | "isReversal">;
 
-const { wallet, income, refunds, float, gas, relayers } = accounts;
+const { wallet, income, refunds, float, gas, relayers, losses } = accounts;
+const { receivable, claimed, locked, escrow } = accounts;
 const kinds = new Map<number, Kind>([
   [pairOf(wallet, income), { kind: "payment", isReversal: false }],
   [pairOf(income, wallet), { kind: "payment", isReversal: true }],
@@ -67,6 +82,17 @@ const kinds = new Map<number, Kind>([
   [pairOf(float, refunds), { kind: "refund", isReversal: true }],
   [pairOf(gas, relayers), { kind: "gas", isReversal: false }],
   [pairOf(relayers, gas), { kind: "gas", isReversal: true }],
+  [pairOf(losses, income), { kind: "loss", isReversal: false }],
+  [pairOf(income, losses), { kind: "loss", isReversal: true }],
+  [pairOf(locked, escrow), { kind: "locked", isReversal: false }],
+  [pairOf(escrow, locked), { kind: "locked", isReversal: true }],
+  [pairOf(receivable, income), { kind: "charge", isReversal: false }],
+  [pairOf(income, receivable), { kind: "charge", isReversal: true }],
+  [pairOf(claimed, receivable), { kind: "claim", isReversal: false }],
+  [pairOf(receivable, claimed), { kind: "claim", isReversal: true }],
+  [pairOf(wallet, claimed), { kind: "payout", isReversal: false }],
+  [pairOf(losses, receivable), { kind: "loss", isReversal: false }],
+  [pairOf(receivable, losses), { kind: "loss", isReversal: true }],
 ]);
 
 /** The kind of a movement, by its accounts. */

@@ -3,7 +3,8 @@ import { defineOperation } from "../operators/operation.ts";
 import { type OperatorPlace, runOperation } from "../operators/run-operation.ts";
 import { type ClosedPeriod, closePeriod, sealPeriod } from "./close-period.ts";
 
-const until = z.int().positive().max(8_640_000_000_000_000);
+/** The end of a day in UTC: retention sums entries by whole days. */
+const until = z.int().positive().max(8_640_000_000_000_000).multipleOf(86_400_000);
 
 /** Closes a period of the books. */
 const closeOperation = defineOperation({
@@ -31,7 +32,7 @@ export const booksOperations = [closeOperation, sealOperation];
 /**
  * Closes the books up to a time, from outside of the sellers, as `changeStops` makes its change.
  *
- * @param options `until`: Unix milliseconds, exclusive. At most now
+ * @param options `until`: Unix milliseconds, exclusive. The end of a day in UTC, at most now
  * @throws OperationRefusedError where something in the period is not final, by its names
  */
 export function closeBooks(options: { url: OperatorPlace; until: number }): Promise<ClosedPeriod> {

@@ -1,10 +1,13 @@
 import type { Hex } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
 import type { BookEntry, BookRange, BookSum } from "./book-entry.ts";
-import { type BookCheckPage, checkEntries } from "./check-entries.ts";
+import { checkEntries } from "./check-entries.ts";
+import type { BookCheckPage } from "./check-page.ts";
 import { digestPeriod } from "./digest-period.ts";
 import { type ChainTransfer, findTransfer, findUnconfirmed } from "./find-transfer.ts";
+import { readCharges } from "./read-charges.ts";
 import { readEntries } from "./read-entries.ts";
+import { readClosedSums } from "./read-sums.ts";
 import { readSale } from "./receipt.ts";
 import { sumEntries } from "./sum-entries.ts";
 
@@ -21,10 +24,14 @@ export interface BooksStatus {
 /** Reads of the books. All of them stream: memory does not grow with the time that is read. */
 export interface BooksReader {
   status(): Promise<BooksStatus>;
-  /** Every movement, in the order of posting times. */
+  /** Every movement, in the order of posting times. Without those of `closedSums` and `charges`. */
   entries(range: BookRange): AsyncGenerator<BookEntry[], void, void>;
   /** Sums by day, currency, route and accounts. */
   sums(range: BookRange): AsyncGenerator<BookSum[], void, void>;
+  /** Entries of forgotten payments: retention has closed them into sums. They are in `sums`, too. */
+  closedSums(range: BookRange): AsyncGenerator<BookSum[], void, void>;
+  /** Charges of channels, by day: they have no entries. They are in `sums`, too. */
+  charges(range: BookRange): AsyncGenerator<BookSum[], void, void>;
   /** A payment, with the things that it bought: the parts of its receipt. */
   sale(id: string): ReturnType<typeof readSale>;
   /** SHA-256 of a closed period: it stays the same while the period does. */
@@ -42,6 +49,8 @@ export function createBooksReader(reads: LedgerReads): BooksReader {
     status: () => readStatus(reads),
     entries: (range) => readEntries(reads, range),
     sums: (range) => sumEntries(reads, range),
+    closedSums: (range) => readClosedSums(reads, range),
+    charges: (range) => readCharges(reads, range),
     sale: (id) => readSale(reads, id),
     digest: (range) => digestPeriod(reads, range),
     check: (range) => checkEntries(reads, range),

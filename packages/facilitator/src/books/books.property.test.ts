@@ -1,351 +1,157 @@
+import { writeSync } from "node:fs";
 import fc from "fast-check";
-import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { accounts } from "../ledger/books-schema.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import { archivePayments } from "../ledger/maintenance/archive-payments.ts";
-import { closePayments } from "../ledger/maintenance/close-payments.ts";
-import { recordOutcomes } from "../ledger/payments/record-outcomes.ts";
-import { releasePayment } from "../ledger/payments/release-payment.ts";
-import { reservePayment } from "../ledger/payments/reserve-payments.ts";
-import type { ReserveWish } from "../ledger/payments/reserve-request.ts";
-import { storeTransaction } from "../ledger/transactions/store-transaction.ts";
-import { finaliseBlocks, undoBlocks } from "../ledger/transactions/undo-blocks.ts";
-import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
+import { type BookEvent, type BookWorld, bookWorlds } from "../testing/book-events.ts";
+import { createHistories, type Histories, playTurns } from "../testing/book-history.ts";
 import {
-  authorization,
-  hash,
-  network,
-  order,
-  takeLease,
-  wish,
-} from "../testing/ledger-payments.ts";
+  clearLedger,
+  createBookModel,
+  readEntryTexts,
+  readGroups,
+  readMoved,
+} from "../testing/book-model.ts";
+import { playShared } from "../testing/book-shared-events.ts";
+import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import { engines } from "../testing/settling-devnet.ts";
+import { createBooksReader } from "./books-reader.ts";
 import { postEarlier } from "./post-earlier.ts";
 
-const day = 86_400_000;
-const assets = [`0x${"a1".repeat(20)}`, `0x${"a2".repeat(20)}`] as const;
-const routes = ["GET /a", "GET /b"] as const;
+const always = { from: 0, before: 8_640_000_000_000_000 };
 
-/** One event in the life of a ledger. `pick` chooses the payment, or the block. */
-const events = fc.array(
-  fc.record({
-    kind: fc.constantFrom(
-      "queue",
-      "queue",
-      "refund",
-      "again",
-      "release",
-      "submit",
-      "submit",
-      "confirm",
-      "confirm",
-      "settle",
-      "fail",
-      "undo",
-      "undo by the previous release",
-      "finalise",
-      "close",
-      "archive",
-      "wait",
-      "crash",
-      "begin",
-      "post earlier",
-    ),
-    pick: fc.nat(20),
-    value: fc.oneof(fc.bigInt(1n, 1_000n), fc.constant(2n ** 255n)),
-  }),
-  { minLength: 5, maxLength: 60 },
-);
+/**
+ * Histories to play on each engine. `BOOK_HISTORIES=100000 BOOK_SEED=1 npx vitest run` with this file
+ * plays more, in batches whose seeds it prints. A failure prints the shortest histories that fail.
+ */
+const wanted = Number(process.env.BOOK_HISTORIES ?? 0);
+const firstSeed = Number(process.env.BOOK_SEED ?? Date.now() % 2 ** 31);
+/** Histories that share a ledger, at most: each reading of it and each comparison serves all of them. */
+const together = wanted > 0 ? 128 : 24;
+const worldsOfBatch = wanted > 0 ? 8 : 2;
 
 describe.each(engines)("the books on %s", (engine) => {
   const shared = ledgerForEachTest(engine, { releaseLimit: { count: 1e6, windowMs: 1 } });
 
   it("have an entry for each movement of any history, on a ledger of any age", {
-    timeout: 120_000,
+    timeout: wanted > 0 ? 86_400_000 : 240_000,
   }, async () => {
     const ledger = await shared.join("one");
-    const history = createHistory(ledger, await takeLease(ledger), shared.wait);
-    const model = createModel();
-    await fc.assert(
-      fc.asyncProperty(events, async (list) => {
-        for (const event of list) {
-          const before = await movedMoney(ledger);
-          if (event.kind === "begin") {
-            await beginBooks(ledger);
-            model.begin(before);
-            continue;
-          }
-          if (event.kind === "post earlier") await postEarlier(ledger, 2);
-          else await history.play(event);
-          model.change(before, await movedMoney(ledger));
-          // A movement is posted at once, whatever is left to post of earlier ones.
-          expect(await readEntries(ledger)).toEqual(expect.arrayContaining(model.changes()));
-        }
-        while (await postEarlier(ledger, 2));
-        expect(await readEntries(ledger)).toEqual(model.all());
-        expect(await balances(ledger)).toEqual(await standing(ledger));
-      }),
-      { numRuns: engine === "sqlite" ? 100 : 20 },
-    );
+    const other = await shared.join("two");
+    // Longer than any run: without it, no transaction would be stored.
+    const lease = await ledger.leases.acquire({ name: "relayer", owner: "one", ttlMs: 86_400_000 });
+    if (lease === undefined) throw new Error("The lease is taken");
+    const total = wanted > 0 ? wanted : engine === "sqlite" ? 100 : 20;
+    const seen = new Set<string>();
+    let played = 0;
+    for (let seed = firstSeed; played < total; seed = (seed + 1) % 2 ** 31) {
+      const property = fc.asyncProperty(bookWorlds(together), async (world) => {
+        await clearLedger(ledger);
+        // Retention goes by the earlier one of two clocks.
+        shared.wait(Date.now() - ledger.now());
+        const count = world.histories.length;
+        const histories = createHistories({ ledger, other, lease, count });
+        await playAndCompare({ histories, world, wait: shared.wait, seen });
+        played += count;
+      });
+      await fc.assert(property, { seed, numRuns: worldsOfBatch });
+      // The test runner keeps what is written by the usual way until the end.
+      if (wanted > 0) writeSync(2, `${engine}: ${played} histories, seed ${seed}\n`);
+    }
+    // A run that never met a reversal of gas, say, would prove nothing about it.
+    if (played >= 1_000) expect([...seen].sort()).toEqual(everyKind);
   });
 });
 
-/** Money that a payment or a transaction has moved, by its id. Text that describes the entry. */
-type Moved = Map<string, { debit: number; credit: number; rest: string }>;
+const { wallet, income, refunds, float, gas, relayers, losses } = accounts;
+/** Debit and credit of each kind of movement, and of its reversal. */
+const everyKind = [
+  ...[`${wallet} ${income}`, `${refunds} ${float}`, `${gas} ${relayers}`, `${losses} ${income}`],
+  ...[`${income} ${wallet}`, `${float} ${refunds}`, `${relayers} ${gas}`, `${income} ${losses}`],
+].sort();
 
-/** Payments that are confirmed, and gas of transactions in a block. */
-async function movedMoney({ db, dialect }: LedgerContext): Promise<Moved> {
-  const moved: Moved = new Map();
-  const { rows } = await sql<{
-    id: string;
-    asset: string | Uint8Array;
-    value: never;
-    route_id: number | null;
-    pay_to_id: number | null;
-    refund_of: string | null;
-  }>`
-    select id, asset, value, route_id, pay_to_id, refund_of from payments where state = 'confirmed'
-  `.execute(db);
-  const archived = await db
-    .selectFrom("archived_payments")
-    .select(["id", "asset", "value", "route_id", "pay_to_id", "refund_of"])
-    .where("state", "=", "confirmed")
-    .execute();
-  for (const row of [...rows, ...archived]) {
-    const asset =
-      typeof row.asset === "string" ? row.asset : `0x${Buffer.from(row.asset).toString("hex")}`;
-    moved.set(row.id, {
-      debit: row.refund_of === null ? accounts.wallet : accounts.refunds,
-      credit: row.refund_of === null ? accounts.income : accounts.float,
-      rest: `${row.id} ${dialect.amount.decode(row.value)} ${asset} ${row.route_id} ${row.pay_to_id}`,
-    });
-  }
-  const transactions = await db
-    .selectFrom("transactions")
-    .select(["id", "gas_cost"])
-    .where("state", "in", ["settled", "final"])
-    .execute();
-  for (const { id, gas_cost } of transactions) {
-    if (gas_cost === null) continue;
-    const rest = `${id} ${dialect.amount.decode(gas_cost)}  null null`;
-    moved.set(id, { debit: accounts.gas, credit: accounts.relayers, rest });
-  }
-  return moved;
+interface Life {
+  histories: Histories;
+  world: BookWorld;
+  wait: (ms: number) => void;
+  /** Accounts of the entries that were met. */
+  seen: Set<string>;
 }
 
-/** The entries that a history must have, as texts. */
-function createModel() {
-  let opening: string[] = [];
-  let changes: string[] = [];
-  const post = (
-    list: string[],
-    { debit, credit, rest }: { debit: number; credit: number; rest: string },
-  ) => list.push(`${debit} ${credit} ${rest}`);
-  return {
-    /** Books begin on a ledger with these movements. Gas from before them has no price. */
-    begin(moved: Moved) {
-      opening = [];
-      changes = [];
-      for (const each of moved.values()) if (each.debit !== accounts.gas) post(opening, each);
-    },
-    change(before: Moved, after: Moved) {
-      for (const [id, each] of before) {
-        if (after.get(id)?.rest === each.rest) continue;
-        post(changes, { ...each, debit: each.credit, credit: each.debit });
-      }
-      for (const [id, each] of after) {
-        if (before.get(id)?.rest !== each.rest) post(changes, each);
-      }
-    },
-    changes: () => [...changes].sort(),
-    all: () => [...opening, ...changes].sort(),
+async function playAndCompare(life: Life): Promise<void> {
+  const { histories, world, wait, seen } = life;
+  const { ledger, all } = histories;
+  const model = createBookModel(ledger);
+  /** Digests of closed periods: their entries may become sums, and nothing else. */
+  const digests = new Map<number, string>();
+  let before = await readMoved(ledger);
+  const change = async (options?: { isForgotten: boolean }) => {
+    const after = await readMoved(ledger);
+    model.change(before, after, options);
+    before = after;
   };
-}
-
-async function readEntries({ db, dialect }: LedgerContext): Promise<string[]> {
-  const rows = await db.selectFrom("book_entries").selectAll().execute();
-  return rows
-    .map(
-      ({ debit, credit, source_id, amount, asset, route_id, pay_to_id }) =>
-        `${debit} ${credit} ${source_id} ${dialect.amount.decode(amount)} ${asset} ${route_id} ${pay_to_id}`,
-    )
-    .sort();
-}
-
-/** Sum of an account's debits less its credits, by account and currency. */
-async function balances({ db, dialect }: LedgerContext): Promise<Map<string, bigint>> {
-  const sums = new Map<string, bigint>();
-  const rows = await db.selectFrom("book_entries").selectAll().execute();
-  for (const { debit, credit, asset, amount } of rows) {
-    if (asset === "") continue;
-    add(sums, `${debit} ${asset}`, dialect.amount.decode(amount));
-    add(sums, `${credit} ${asset}`, -dialect.amount.decode(amount));
-  }
-  return withoutZeros(sums);
-}
-
-/** The same of the payments. */
-async function standing(ledger: LedgerContext): Promise<Map<string, bigint>> {
-  const sums = new Map<string, bigint>();
-  for (const { debit, credit, rest } of (await movedMoney(ledger)).values()) {
-    if (debit === accounts.gas) continue;
-    const [, amount = "", asset] = rest.split(" ");
-    add(sums, `${debit} ${asset}`, BigInt(amount));
-    add(sums, `${credit} ${asset}`, -BigInt(amount));
-  }
-  return withoutZeros(sums);
-}
-
-function add(sums: Map<string, bigint>, key: string, amount: bigint): void {
-  sums.set(key, (sums.get(key) ?? 0n) + amount);
-}
-
-const withoutZeros = (sums: Map<string, bigint>) =>
-  new Map([...sums].filter(([, sum]) => sum !== 0n).sort());
-
-/** As after the migration of a ledger that had these payments before. */
-async function beginBooks(ledger: LedgerContext): Promise<void> {
-  await ledger.write(async (transaction) => {
-    await transaction.deleteFrom("book_entries").execute();
-    await transaction.updateTable("transactions").set({ gas_cost: null }).execute();
-    await sql`
-      update book_progress set posted_to = '', last_id = (
-        select coalesce(max(id), '') from (
-          select max(id) as id from payments union all select max(id) from archived_payments
-        ) as newest
-      )
-    `.execute(transaction);
-  });
-}
-
-/** Plays events on a ledger. Those that do not fit its state change nothing. */
-function createHistory(
-  ledger: LedgerContext,
-  lease: Awaited<ReturnType<typeof takeLease>>,
-  wait: (ms: number) => void,
-) {
-  const made: { id: string; wish: ReserveWish; token: string }[] = [];
-  const sent: string[] = [];
-  let nonce = 0;
-  const seconds = () => BigInt(Math.floor(ledger.now() / 1000));
-  const blockOf = (pick: number) => ({ number: pick, hash: hash(9_000 + pick) });
-  const inclusionIn = (pick: number) => ({
-    transactionHash: hash(100_000 + nonce),
-    blockNumber: pick,
-    blockHash: blockOf(pick).hash,
-  });
-
-  async function reserve(wanted: ReserveWish): Promise<string | undefined> {
-    const result = await reservePayment(ledger, wanted);
-    if (result.outcome !== "reserved") return undefined;
-    made.push({ id: result.paymentId, wish: wanted, token: result.token });
-    return result.paymentId;
-  }
-
-  const play = async ({ kind, pick, value }: { kind: string; pick: number; value: bigint }) => {
-    const chosen = made.at(-1 - (pick % Math.max(1, made.length)));
-    const ids = chosen ? [chosen.id] : [];
-    const block = blockOf(pick % 5);
-    const sold = { route: routes[pick % 2] ?? "", resource: "http://a/", wire: "x402v2" as const };
-    if (kind === "queue" || kind === "refund") {
-      const asset = assets[pick % 2];
-      const id = await reserve(
-        wish({
-          id: authorization(asset ? { asset } : {}),
-          value,
-          validBefore: seconds() + BigInt(pick) * 3_600n,
-          order,
-          sold,
-        }),
-      );
-      if (kind === "refund" && id !== undefined) {
-        await ledger.write((transaction) =>
-          transaction
-            .updateTable("payments")
-            .set({ refund_of: "sale" })
-            .where("id", "=", id)
-            .execute(),
-        );
-      }
+  const share = async (event: BookEvent) => {
+    await playShared(histories, event, wait);
+    if (event.kind === "begin") {
+      before = await readMoved(ledger);
+      model.begin(before);
+      digests.clear();
       return;
     }
-    if (kind === "wait") return wait(pick * 4 * 3_600_000);
-    if (kind === "finalise") return finaliseBlocks(ledger, { network, blocks: [block] });
-    if (kind === "undo") return undoBlocks(ledger, { network, blocks: [block] });
-    if (kind === "undo by the previous release") {
-      // It knows no cost of gas.
-      return ledger.write((transaction) =>
-        transaction
-          .updateTable("transactions")
-          .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
-          .where("state", "=", "settled")
-          .where("block_hash", "=", block.hash)
-          .execute(),
-      );
-    }
-    if (kind === "archive") {
-      return archivePayments(ledger, {
-        after: "",
-        before: ledger.now() - day,
-        now: ledger.now(),
-        undeliveredBefore: ledger.now() - day,
-        limit: 100,
-      });
-    }
-    const id = sent.at(-1 - (pick % Math.max(1, sent.length)));
-    if (kind === "settle" && id !== undefined) {
-      const settled = { id, inclusion: inclusionIn(pick % 5), gasUsed: 50_000n, gasCost: value };
-      // Some nodes return no price.
-      return recordOutcomes(ledger, [], pick === 0 ? { ...settled, gasCost: undefined } : settled);
-    }
-    if (chosen === undefined) return;
-    const confirmed = { ids, inclusion: inclusionIn(pick % 5) };
-    if (kind === "confirm") return recordOutcomes(ledger, [{ confirmed }]);
-    if (kind === "crash") return crashIn(ledger, chosen.id);
-    if (kind === "again") return reserve({ ...chosen.wish, value, sold });
-    if (kind === "close") return closePayments(ledger, ids);
-    if (kind === "release") {
-      const { payer } = chosen.wish.id;
-      return releasePayment(ledger, { token: chosen.token, payer, countsAgainstPayer: false });
-    }
-    if (kind === "fail") {
-      const reason = "invalid_exact_evm_transaction_failed";
-      return recordOutcomes(ledger, [{ failed: [{ ids, reason }] }]);
-    }
-    if (kind === "submit") {
-      nonce += 1;
-      const id = `transaction ${nonce}`;
-      const outcome = await storeTransaction(ledger, lease, {
-        id,
-        network,
-        relayer: `0x${"cc".repeat(20)}`,
-        nonce,
-        gasLimit: 1n,
-        payments: [{ id: chosen.id, fingerprint: chosen.wish.fingerprint }],
-        broadcast: {
-          hash: hash(1_000_000 + nonce),
-          raw: "0x02",
-          content: "payments",
-          maxFeePerGas: 7n,
-          maxPriorityFeePerGas: 1n,
-        },
-      });
-      if (outcome === "stored") sent.push(id);
-    }
+    await change({ isForgotten: event.kind === "retire" || event.kind.startsWith("forget") });
+    if (event.kind === "close the books") await keepDigest(ledger, digests);
   };
-  return { play };
+  const events = Math.max(...world.histories.map(({ length }) => length));
+  for (let at = 0; at < events; at++) {
+    for (const { event } of world.shared.filter((each) => each.at === at)) await share(event);
+    // One event of each history: no movement changes twice before the next reading.
+    await playTurns(
+      histories,
+      all.flatMap((history, index) => {
+        const event = world.histories[index]?.[at];
+        return event === undefined ? [] : [{ history, event }];
+      }),
+    );
+    await change();
+  }
+  // A movement is posted at once, whatever is left to post of earlier ones.
+  if (await isWithoutSums(ledger)) {
+    expect(lacking(await readEntryTexts(ledger), model.changes())).toEqual([]);
+  }
+  while (await postEarlier(ledger, 2 * all.length));
+  expect(await readGroups(ledger)).toEqual(model.groups());
+  for (const each of model.met) seen.add(each);
+  if (await isWithoutSums(ledger)) {
+    expect(await readEntryTexts(ledger)).toEqual(model.all());
+    for (const [closedTo, digest] of digests) {
+      const range = { from: 0, before: closedTo };
+      expect(await createBooksReader(ledger).digest(range)).toBe(digest);
+    }
+  }
+  const faults = [];
+  for await (const page of createBooksReader(ledger).check(always)) faults.push(...page.faults);
+  // Those of the previous release, until a pass of retention.
+  expect(faults.filter(({ fault }) => fault !== "unknown_source")).toEqual([]);
 }
 
-/** A database transaction that changes a payment and never commits. */
-async function crashIn(ledger: LedgerContext, id: string): Promise<void> {
-  const crash = new Error("crash");
-  await ledger
-    .write(async (transaction) => {
-      for (const state of ["confirmed", "queued"] as const) {
-        await transaction.updateTable("payments").set({ state }).where("id", "=", id).execute();
-      }
-      throw crash;
-    })
-    .catch((error: unknown) => expect(error).toBe(crash));
+/** Texts that are wanted more often than they are there. */
+function lacking(found: readonly string[], wanted: readonly string[]): string[] {
+  const left = new Map<string, number>();
+  for (const text of found) left.set(text, (left.get(text) ?? 0) + 1);
+  return wanted.filter((text) => {
+    const count = left.get(text) ?? 0;
+    left.set(text, count - 1);
+    return count <= 0;
+  });
+}
+
+async function keepDigest(ledger: LedgerContext, digests: Map<number, string>): Promise<void> {
+  const [period] = (await createBooksReader(ledger).status()).periods;
+  if (period === undefined || digests.has(period.closedTo)) return;
+  const range = { from: 0, before: period.closedTo };
+  digests.set(period.closedTo, await createBooksReader(ledger).digest(range));
+}
+
+async function isWithoutSums({ db }: LedgerContext): Promise<boolean> {
+  return (await db.selectFrom("book_sums").select("day").execute()).length === 0;
 }

@@ -1,16 +1,17 @@
+import { sql } from "kysely";
 import { accounts } from "../ledger/books-schema.ts";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
 import { inSnapshot } from "../ledger/ledger-reads.ts";
 import type { BookRange } from "./book-entry.ts";
-import type { BookCheckPage } from "./check-entries.ts";
+import type { ComparedRows } from "./check-page.ts";
 import { selectEntries } from "./read-entries.ts";
 
-/** Entries of payments that are in no table. Gas outlives its transaction. */
+/** Entries of payments and channels that are in no table. Gas outlives its transaction. */
 export async function* checkSources(
   reads: LedgerReads,
   { from, before }: BookRange,
   limit: number,
-): AsyncGenerator<BookCheckPage, void, void> {
+): AsyncGenerator<ComparedRows, void, void> {
   let after = { posted_at: from, id: 0 };
   for (;;) {
     const start = after;
@@ -24,7 +25,6 @@ export async function* checkSources(
     const last = rows.at(-1);
     yield {
       count: rows.length,
-      position: last?.posted_at ?? before,
       faults: unknown.map(({ source_id, network }) => ({
         fault: "unknown_source",
         sourceId: source_id,
@@ -44,7 +44,7 @@ async function findUnknown<Row extends { source_id: string }>(
   rows: readonly Row[],
 ): Promise<Row[]> {
   let unknown = [...rows];
-  for (const table of ["payments", "archived_payments", "refunds"] as const) {
+  for (const table of ["payments", "archived_payments", "refunds", "channel_payouts"] as const) {
     if (unknown.length === 0) return [];
     const ids = unknown.map(({ source_id }) => source_id);
     const found = await db
@@ -55,5 +55,13 @@ async function findUnknown<Row extends { source_id: string }>(
     const known = new Set(found.map(({ id }) => id));
     unknown = unknown.filter(({ source_id }) => !known.has(source_id));
   }
-  return unknown;
+  if (unknown.length === 0) return [];
+  const among = dialect.among(unknown.map(({ source_id }) => source_id));
+  const channels = await db
+    .selectFrom("channel_terms")
+    .select("channel_id")
+    .where(({ ref }) => sql<boolean>`${ref("channel_id")} in ${among}`)
+    .execute();
+  const known = new Set<string>(channels.map(({ channel_id }) => channel_id));
+  return unknown.filter(({ source_id }) => !known.has(source_id));
 }

@@ -1,7 +1,17 @@
-import { type Address, type Hex, type Network, toLowerHex } from "@coinslot/protocol";
-import { hexToBytes } from "viem";
+import {
+  type Address,
+  channelSettlementAbi,
+  type Hex,
+  type Network,
+  toLowerHex,
+} from "@coinslot/protocol";
+import { hexToBytes, toEventSelector } from "viem";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
 import { is } from "../ledger/states.ts";
+
+const settledTopics = channelSettlementAbi.flatMap((item) =>
+  item.type === "event" && item.name === "Settled" ? [toEventSelector(item)] : [],
+);
 
 /** A `Transfer` as the chain has it. */
 export interface ChainTransfer {
@@ -13,7 +23,10 @@ export interface ChainTransfer {
   blockNumber: number;
 }
 
-/** Id of a confirmed payment that this transfer has made; by the index of its payer. */
+/**
+ * Id of a confirmed payment that this transfer has made; by the index of its payer. Of a payout the
+ * id, too; the contract where its block is not read yet.
+ */
 export async function findTransfer(
   { db, dialect }: LedgerReads,
   { network, asset, from, amount, transaction, blockNumber }: ChainTransfer,
@@ -44,14 +57,49 @@ export async function findTransfer(
     .where("state", "=", "confirmed")
     .limit(1)
     .executeTakeFirst();
-  return archived?.id;
+  return archived?.id ?? findPayout({ db, dialect }, { network, from, transaction, blockNumber });
 }
 
-/** Payments of an amount that are in no block for the ledger, and may be for the chain. */
+async function findPayout(
+  { db }: LedgerReads,
+  transfer: Pick<ChainTransfer, "network" | "from" | "transaction" | "blockNumber">,
+): Promise<string | undefined> {
+  const { network, blockNumber } = transfer;
+  const contract = toLowerHex(transfer.from);
+  const payout = await db
+    .selectFrom("channel_payouts")
+    .select("id")
+    .where("network", "=", network)
+    .where("transaction_hash", "=", toLowerHex(transfer.transaction))
+    .where("contract", "=", contract)
+    .limit(1)
+    .executeTakeFirst();
+  if (payout) return payout.id;
+  const behind = await db
+    .selectFrom("channel_payout_progress")
+    .select("contract")
+    .where("network", "=", network)
+    .where("contract", "=", contract)
+    .where("block_number", "<", blockNumber)
+    .executeTakeFirst();
+  return behind?.contract;
+}
+
+/**
+ * Payments of an amount that are in no block for the ledger, and may be for the chain. Of a transfer
+ * from an escrow contract, the event that a payout has beside it.
+ */
 export async function findUnconfirmed(
   { db, dialect }: LedgerReads,
   { network, asset, from, amount }: ChainTransfer,
 ): Promise<{ id: string; nonce: Hex }[]> {
+  const contract = await db
+    .selectFrom("channel_payout_progress")
+    .select("contract as id")
+    .where("network", "=", network)
+    .where("contract", "=", toLowerHex(from))
+    .executeTakeFirst();
+  if (contract !== undefined) return settledTopics.map((nonce) => ({ ...contract, nonce }));
   return db
     .selectFrom("payments")
     .select(["id", "nonce"])

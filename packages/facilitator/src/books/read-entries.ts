@@ -21,6 +21,7 @@ export const entryColumns = [
   "amount",
   "network",
   "asset",
+  "block_number",
 ] as const;
 
 type EntryRow = Selectable<BookEntriesTable>;
@@ -52,7 +53,7 @@ export async function* readEntries(
         entry.payTo = names.nameOf(row.pay_to_id);
         entry.payer = source.payer;
         entry.transaction = source.transaction;
-        entry.isFinal = source.isFinal;
+        entry.isFinal = isFinalIn(row, source);
         return entry;
       });
     }
@@ -80,7 +81,7 @@ export function selectEntries(
 }
 
 /** An entry by its row alone. */
-export function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">): BookEntry {
+function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">): BookEntry {
   const { kind, isReversal } = kindOf(row.debit, row.credit);
   return {
     id: row.id,
@@ -101,8 +102,16 @@ export function toEntry(row: EntryRow, { dialect }: Pick<LedgerReads, "dialect">
   };
 }
 
-type Source = Pick<BookEntry, "payer" | "transaction" | "isFinal">;
+interface Source extends Pick<BookEntry, "payer" | "transaction" | "isFinal"> {
+  /** Of a channel: the block up to which its state on the chain is final. */
+  finalBlock?: number;
+}
 const noSource: Source = { payer: undefined, transaction: undefined, isFinal: undefined };
+
+function isFinalIn({ block_number }: EntryRow, { isFinal, finalBlock }: Source) {
+  if (block_number === null || finalBlock === undefined) return isFinal;
+  return block_number <= finalBlock;
+}
 
 /** Payments, archived payments and transactions of some entries, by their ids. */
 async function readSources(
@@ -147,7 +156,41 @@ async function readSources(
       isFinal: state === "final",
     });
   }
+  await readChannelSources({ db, dialect }, missing(), found);
   return found;
+}
+
+/** Channels and payouts. An entry of a channel has the block at which it was seen. */
+async function readChannelSources(
+  { db, dialect }: LedgerReads,
+  ids: readonly string[],
+  found: Map<string, Source>,
+): Promise<void> {
+  if (ids.length === 0) return;
+  const channels = await db
+    .selectFrom("channel_terms")
+    .leftJoin("channel_states", (join) =>
+      join
+        .onRef("channel_states.network", "=", "channel_terms.network")
+        .onRef("channel_states.contract", "=", "channel_terms.contract")
+        .onRef("channel_states.channel_id", "=", "channel_terms.channel_id"),
+    )
+    .select(["channel_terms.channel_id", "channel_terms.payer"])
+    .select(["channel_states.final_number", "channel_states.is_moving"])
+    .where(({ ref }) => sql<boolean>`${ref("channel_terms.channel_id")} in ${dialect.among(ids)}`)
+    .execute();
+  for (const { channel_id, payer, final_number, is_moving } of channels) {
+    const finalBlock = is_moving === 0 ? Number.POSITIVE_INFINITY : (final_number ?? -1);
+    found.set(channel_id, { payer, transaction: undefined, isFinal: undefined, finalBlock });
+  }
+  const payouts = await db
+    .selectFrom("channel_payouts")
+    .select(["id", "transaction_hash"])
+    .where("id", "in", dialect.among(ids))
+    .execute();
+  for (const { id, transaction_hash: transaction } of payouts) {
+    found.set(id, { payer: undefined, transaction, isFinal: true });
+  }
 }
 
 function hexOf(value: Address | Uint8Array | null): Hex | undefined {

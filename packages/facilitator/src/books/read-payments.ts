@@ -1,5 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
+import { findLost } from "../ledger/queries/find-lost.ts";
 
 /** A payment, as far as its entries are compared with it. */
 export interface CheckedPayment {
@@ -9,12 +10,15 @@ export interface CheckedPayment {
   asset: Address;
   payer: Address;
   value: bigint;
+  route_id: number | null;
   pay_to_id: number | null;
   pay_to: Address | null;
   refund_of: string | null;
   transaction: Hex | undefined;
   block_number: number | null;
   final_at: number | null;
+  /** A sale that was final, and has ended without its money. */
+  isLost: boolean;
 }
 
 const columns = [
@@ -24,11 +28,13 @@ const columns = [
   "asset",
   "payer",
   "value",
+  "route_id",
   "pay_to_id",
   "refund_of",
   "transaction_hash",
   "block_number",
   "final_at",
+  "closed_at",
 ] as const;
 
 /** One page of payments. */
@@ -70,6 +76,7 @@ export async function readPayments(
   const rows = [...current, ...archived]
     .sort((one, other) => (one.id < other.id ? -1 : 1))
     .slice(0, limit);
+  const lost = await findLost({ db, dialect }, rows);
   const payments = rows.flatMap((row) => {
     const isPosted = row.id <= posted_to || row.id > last_id;
     if (!isPosted) return [];
@@ -80,12 +87,14 @@ export async function readPayments(
       asset: hexOf(row.asset),
       payer: hexOf(row.payer),
       value: dialect.amount.decode(row.value),
+      route_id: row.route_id,
       pay_to_id: row.pay_to_id,
       pay_to: orders.get(row.id) ?? null,
       refund_of: row.refund_of,
       transaction: row.transaction_hash === null ? undefined : hexOf(row.transaction_hash),
       block_number: row.block_number,
       final_at: row.final_at,
+      isLost: lost.has(row.id),
     };
   });
   return { payments, count: rows.length, last: rows.at(-1)?.id };

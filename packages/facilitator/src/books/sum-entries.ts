@@ -5,6 +5,7 @@ import type { LedgerReads } from "../ledger/ledger-context.ts";
 import { inSnapshot } from "../ledger/ledger-reads.ts";
 import { accountOf, type BookRange, type BookSum, kindOf } from "./book-entry.ts";
 import { createNames } from "./name-sold.ts";
+import { findChargedDay, readChargesOf } from "./read-charges.ts";
 
 const dayMs = 86_400_000;
 /** Time summed by one statement: a tenth of a second at ten million entries a month. */
@@ -21,7 +22,8 @@ interface SumRow {
 }
 
 /**
- * The sums of a time, day by day: of entries, and of those that retention has summed before. Memory
+ * The sums of a time, day by day: of entries, of those that retention has summed before, and of the
+ * charges of channels, which have no entries. Memory
  * holds one day's groups. Days without entries are passed over.
  *
  * A day that is not in the past may get more entries meanwhile.
@@ -86,7 +88,9 @@ async function findNext(
     .orderBy("day")
     .limit(1)
     .executeTakeFirst();
-  const times = [entry?.posted_at, sum && Math.max(from, sum.day * dayMs)];
+  const chargedDay = await findChargedDay(db, { from, before });
+  const days = [sum?.day, chargedDay].filter((day) => day !== undefined);
+  const times = [entry?.posted_at, ...days.map((day) => Math.max(from, day * dayMs))];
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
 }
@@ -113,6 +117,7 @@ function sumDay(
     };
     const summed = await db.selectFrom("book_sums").selectAll().where("day", "=", day).execute();
     for (const row of summed) add(row);
+    for (const row of await readChargesOf({ db, dialect }, { day, before: day + 1 })) add(row);
     for (let time = from; time < before; time += stepMs) {
       const rows = await db
         .selectFrom("book_entries")
