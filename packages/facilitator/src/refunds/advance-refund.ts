@@ -1,4 +1,5 @@
 import type { Address } from "@coinslot/protocol";
+import { isFloatStopped } from "../ledger/maintenance/stops.ts";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import {
@@ -32,6 +33,9 @@ export async function advanceRefund(
     case "final":
     case "void":
       return undefined;
+    case "manual":
+      // The operator was told to send it, and may have done so: only their word lets it go on.
+      return later(refunds, looks.rare, { state: row.state, cause: row.cause });
     default:
       return prepareRefund(refunds, row);
   }
@@ -135,9 +139,13 @@ async function findWait(
   if (isHeldElsewhere || float === undefined || sign === undefined) {
     return later(refunds, looks.waiting, { state: "unsigned", cause: "no_float" });
   }
+  if (await isFloatStopped(refunds.context.ledger.db, float)) {
+    return later(refunds, looks.waiting, { state: "waiting", cause: "stopped" });
+  }
   if (reading.isUnreadable) {
-    const { hasAuthorizations } = await refunds.readFacts(row);
-    return hasAuthorizations
+    const { hasAuthorizations, hasCode } = await refunds.readFacts(row);
+    // A token does not go away: a node without its code lacks the chain's state.
+    return hasAuthorizations || !hasCode
       ? later(refunds, looks.waiting, { state: "waiting", cause: "chain" })
       : later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" });
   }

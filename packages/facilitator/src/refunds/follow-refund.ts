@@ -6,6 +6,7 @@ import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { planResumed } from "../settle/fleet/plan-payments.ts";
+import { followOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
@@ -26,6 +27,7 @@ export async function followRefund(
 ): Promise<RefundChange | undefined> {
   const { ledger } = refunds.context;
   const settlement = refunds.settlements.get(row.network);
+  if (row.cause === "operator_paid") return followOperatorsTransaction(refunds, row, settlement);
   if (row.operation_id === null) return followAdopted(refunds, row, settlement);
   const [operation] = await getPayments(ledger, [row.operation_id]);
   if (operation === undefined) return signAgain(refunds);

@@ -1,8 +1,7 @@
-import { RpcUnavailableError } from "@coinslot/chain";
+import { isRevert, RpcUnavailableError } from "@coinslot/chain";
 import type { Address, Hex } from "@coinslot/protocol";
 import { encodeFunctionData, parseAbi } from "viem";
 import * as z from "zod";
-import { isRevert } from "../evm/is-revert.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { SettlementNetwork } from "../settle/context.ts";

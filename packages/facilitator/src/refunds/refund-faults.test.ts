@@ -51,6 +51,26 @@ const reasonOf = (error: unknown) =>
 
 describe.each(engines)("money of a float on %s", (engine) => {
   it(
+    "moves soon after a clock that was far ahead is put back",
+    async () => {
+      const here = await begin(engine);
+      const facilitator = await here.start({ ...withFloat, times: { refundMs: 50 } });
+      const payment = await settled(facilitator, here);
+      await setFloat(here, 0n);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+      await becomes(facilitator, here, refund, { state: "waiting", cause: "float_balance" });
+      // As that clock has written it.
+      const year = 365 * 86_400_000;
+      await withDatabase(here.ledger.url, ({ execute }) =>
+        execute(`update refunds set next_at = next_at + ${year}`),
+      );
+      await setFloat(here, 1_000n);
+      await becomes(facilitator, here, refund, { state: "final" });
+    },
+    timeout,
+  );
+
+  it(
     "never exceeds a payment, by concurrent refunds of two processes",
     async () => {
       const here = await begin(engine);

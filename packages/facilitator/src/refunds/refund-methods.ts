@@ -7,6 +7,7 @@ import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
 import { latestEnd, type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
 import { isFreeOf } from "./form-over.ts";
+import { cancelRefund, takeOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
 import type { ExportRefunds, ImportedRefunds, Refunds } from "./refund.ts";
 import { type SignedRefunds, signedRefundsSchema, type UnsignedRefunds } from "./refund-file.ts";
@@ -36,6 +37,15 @@ export function refundMethods(worker: RefundsWorker): Omit<Refunds, "list" | "ge
       }
       worker.wake();
       return read(worker, id);
+    },
+    async markPaid({ id, transactionHash }) {
+      const row = await requireRow(worker, id);
+      await takeOperatorsTransaction(worker.refunds, { row, hash: transactionHash });
+      worker.wake();
+      return read(worker, id);
+    },
+    async cancel(id) {
+      return cancelRefund(worker.refunds.context, await requireRow(worker, id));
     },
     exportUnsigned: (request = {}) => exportUnsigned(worker, request),
     importSigned: (signed) => importSigned(worker, signed),
@@ -164,7 +174,7 @@ async function importOne(
   if (change === undefined) return read(worker, row.id);
   throw new RefundError(
     "wrong_state",
-    change.cause === "float_balance" || change.cause === "daily_limit"
+    change.cause === "float_balance" || change.cause === "daily_limit" || change.cause === "stopped"
       ? `The refund waits: ${change.cause}. Import it again later`
       : "The refund has changed meanwhile",
   );

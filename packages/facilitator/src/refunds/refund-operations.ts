@@ -7,6 +7,7 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import * as z from "zod";
+import type { LedgerReads } from "../ledger/ledger-context.ts";
 import { createRefund } from "../ledger/refunds/create-refund.ts";
 import { getRefund, listRefunds } from "../ledger/refunds/list-refunds.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
@@ -14,6 +15,8 @@ import { RefundError } from "../ledger/refunds/refund-error.ts";
 import { refundStates } from "../ledger/refunds-schema.ts";
 import { defineOperation, type Operation } from "../operators/operation.ts";
 import { OperationRefusedError } from "../operators/operation-refused-error.ts";
+import { toMoney } from "../reads/wire-forms.ts";
+import { findSold } from "./find-sold.ts";
 import { signedRefundsSchema, unsignedRefundsSchema } from "./refund-file.ts";
 
 const amount = amountSchema.transform(BigInt);
@@ -24,11 +27,17 @@ const reason = z.string().min(1).max(500);
 const refundRecord = z.object({
   id: z.string(),
   payment: z.string(),
+  /** The payment's purchase, in lists and single refunds, where it is known. */
+  route: z.string().optional(),
+  resource: z.string().optional(),
   n: z.number(),
   network: networkSchema,
   asset: addressSchema,
   payer: addressSchema,
   amount,
+  /** Ticker of a known token, and the amount in whole ones. */
+  symbol: z.string().optional(),
+  whole: z.string().optional(),
   requested: amount.optional(),
   state: z.string(),
   cause: z.string().optional(),
@@ -50,12 +59,23 @@ const refundRecord = z.object({
 export type RefundRecord = z.output<typeof refundRecord>;
 
 function toWire(refund: Refund): z.input<typeof refundRecord> {
+  const { amount, symbol } = toMoney(refund.network, refund.asset, refund.amount);
   return {
     ...refund,
     amount: String(refund.amount),
+    ...(amount === null || symbol === null ? {} : { symbol, whole: amount }),
     requested: refund.requested?.toString(),
     validBefore: refund.validBefore?.toString(),
   };
+}
+
+/** Refunds with what their payments have bought. */
+async function withSold(
+  reads: LedgerReads,
+  refunds: readonly Refund[],
+): Promise<z.input<typeof refundRecord>[]> {
+  const sold = await findSold(reads, [...new Set(refunds.map(({ payment }) => payment))]);
+  return refunds.map((refund) => ({ ...toWire(refund), ...sold.get(refund.payment) }));
 }
 
 /** Begins a refund. Without a running seller it waits for the next one. */
@@ -70,13 +90,11 @@ export const createRefundOperation = defineOperation({
   }),
   result: refundRecord,
   run: ({ ledger, seller }, request) =>
-    refusing(async () =>
-      toWire(
-        await (seller === undefined
-          ? createRefund(ledger, request)
-          : seller.refunds.create(request)),
-      ),
-    ),
+    refusing(async () => {
+      const refund = await createRefund(ledger, request);
+      seller?.wakeRefunds();
+      return toWire(refund);
+    }),
 });
 
 /** A page of refunds, the newest first. */
@@ -95,7 +113,7 @@ export const listRefundsOperation = defineOperation({
   run: (reads, { payer, ...filter }) =>
     refusing(async () => {
       const page = await listRefunds(reads, { ...filter, payer: payer && toLowerHex(payer) });
-      return { refunds: page.refunds.map(toWire), nextCursor: page.nextCursor };
+      return { refunds: await withSold(reads, page.refunds), nextCursor: page.nextCursor };
     }),
 });
 
@@ -108,7 +126,8 @@ export const getRefundOperation = defineOperation({
   run: (reads, wanted) =>
     refusing(async () => {
       const refund = await getRefund(reads, wanted.id);
-      if (refund !== undefined) return toWire(refund);
+      const [record] = await withSold(reads, refund === undefined ? [] : [refund]);
+      if (record !== undefined) return record;
       throw new RefundError("unknown_refund", "The ledger has no such refund");
     }),
 });
@@ -120,6 +139,25 @@ export const approveRefundOperation = defineOperation({
   argument: z.strictObject({ id }),
   result: refundRecord,
   run: ({ refunds }, wanted) => refusing(async () => toWire(await refunds.approve(wanted.id))),
+});
+
+/** Takes the operator's own transaction as a refund that no signature can pay. */
+export const markRefundPaidOperation = defineOperation({
+  name: "refunds.paid",
+  access: "seller",
+  argument: z.strictObject({ id, transactionHash: bytes32Schema }),
+  result: refundRecord,
+  timeoutMs: 60_000,
+  run: ({ refunds }, request) => refusing(async () => toWire(await refunds.markPaid(request))),
+});
+
+/** Ends a refund that nobody has signed. */
+export const cancelRefundOperation = defineOperation({
+  name: "refunds.cancel",
+  access: "seller",
+  argument: z.strictObject({ id }),
+  result: refundRecord,
+  run: ({ refunds }, wanted) => refusing(async () => toWire(await refunds.cancel(wanted.id))),
 });
 
 /** The refunds that wait for a signature, as a file for `signRefunds`. */
@@ -160,6 +198,8 @@ export const refundOperations: readonly Operation[] = [
   listRefundsOperation,
   getRefundOperation,
   approveRefundOperation,
+  markRefundPaidOperation,
+  cancelRefundOperation,
   exportRefundsOperation,
   importRefundsOperation,
 ];

@@ -1,4 +1,4 @@
-import type { Address } from "@coinslot/protocol";
+import type { Address, Hex } from "@coinslot/protocol";
 import type { CreateRefund, Refund, RefundFilter, RefundPage } from "../ledger/refunds/refund.ts";
 import type { SignedRefunds, UnsignedRefunds } from "./refund-file.ts";
 
@@ -30,6 +30,13 @@ export interface Refunds {
   get(id: string): Promise<Refund | undefined>;
   /** Lets a refund in `review` or `blocked` go on, to the same address. */
   approve(id: string): Promise<Refund>;
+  /**
+   * Takes your own transaction as a refund that is `manual`, once a block holds it: it must move the
+   * exact amount of the token to the payer.
+   */
+  markPaid(request: { id: string; transactionHash: Hex }): Promise<Refund>;
+  /** Ends a refund that is not signed: no money moves. Its payment still serves no request. */
+  cancel(id: string): Promise<Refund>;
   /**
    * The refunds that wait for a signature (`unsigned`), for `signRefunds` on another machine. From
    * then on no other account signs them until `validForSeconds` are over.

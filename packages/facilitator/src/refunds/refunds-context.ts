@@ -17,21 +17,25 @@ export interface RefundsContext {
   readFloats(): Promise<readonly Address[]>;
 }
 
-/** Pauses between two looks at a refund, in milliseconds. */
+/** Pauses between two looks at a refund, in multiples of `times.refundMs`: by default, in seconds. */
 export const looks = {
   /** While the engine works on it, or its payment is not final. */
-  soon: 1_000,
+  soon: 1,
   /** While it waits for money, a limit or a node. */
-  waiting: 15_000,
+  waiting: 15,
   /** While only an operator, or a token's issuer, can end its wait. */
-  rare: 600_000,
+  rare: 600,
+  /** Bound on the pause between two looks for the work of other processes: one statement each. */
+  forOthers: 5,
+  /** After a track has ended: what it wrote may be due again. */
+  busy: 0.2,
 } as const;
 
-/** A change, with the pause until the next look. */
+/** A change, with the pause until the next look, as one of `looks`. */
 export function later(
   { context }: Pick<RefundsContext, "context">,
-  pauseMs: number,
+  pause: number,
   change: RefundChange,
 ): RefundChange {
-  return { ...change, next_at: context.ledger.now() + pauseMs };
+  return { ...change, next_at: context.ledger.now() + pause * context.times.refundMs };
 }

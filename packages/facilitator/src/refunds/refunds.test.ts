@@ -1,11 +1,12 @@
 import { testUsdt0 } from "@coinslot/devnet";
 import { privateKeyToAccount } from "viem/accounts";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   becomes,
   floatAccount,
   floatKey,
   idInLedger,
+  patience,
   setFloat,
   settled,
   useRefundingDevnet,
@@ -160,6 +161,38 @@ describe.each(engines)("refunds on %s", (engine) => {
       const second = await facilitator.refunds.create({ payment: two, idempotencyKey: "2" });
       await becomes(facilitator, here, second, { state: "waiting", cause: "daily_limit" });
       expect(await balanceOf(floatAccount.address)).toBe(4_000n);
+    },
+    timeout,
+  );
+
+  it(
+    "signs nothing while the operator has stopped its float, and ends what is under way",
+    async () => {
+      const here = await begin(engine);
+      const { start, balanceOf, devnet } = here;
+      const facilitator = await start(withFloat);
+      const float = { kind: "float", name: floatAccount.address } as const;
+      const [one, two] = [await settled(facilitator, here), await settled(facilitator, here)];
+      await devnet.mine(3);
+      await devnet.setAutomine(false);
+      const sent = await facilitator.refunds.create({ payment: one, idempotencyKey: "1" });
+      await vi.waitFor(
+        async () => expect(await facilitator.refunds.get(sent.id)).toMatchObject({ state: "sent" }),
+        patience,
+      );
+      await facilitator.stops.set(float, { reason: "its key may have leaked" });
+      await devnet.setAutomine(true);
+      await devnet.mine();
+      await becomes(facilitator, here, sent, { state: "final" });
+
+      const before = await balanceOf(floatAccount.address);
+      const refund = await facilitator.refunds.create({ payment: two, idempotencyKey: "2" });
+      await becomes(facilitator, here, refund, { state: "waiting", cause: "stopped" });
+      expect(await balanceOf(floatAccount.address)).toBe(before);
+
+      await facilitator.stops.clear(float);
+      await becomes(facilitator, here, refund, { state: "final" });
+      expect(await balanceOf(floatAccount.address)).toBe(before - 1_000n);
     },
     timeout,
   );

@@ -1,10 +1,8 @@
+import { findRouteOf } from "../ledger/queries/find-route-of.ts";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
-import type { RefundState } from "../ledger/refunds-schema.ts";
+import { needsHelp, type RefundState } from "../ledger/refunds-schema.ts";
 import type { RefundsContext } from "./refunds-context.ts";
-
-/** States in which an operator, or money, is needed. */
-const needsHelp: readonly RefundState[] = ["waiting", "unsigned", "review", "blocked", "manual"];
 
 /**
  * Tells of a refund's change: an event, a metric, and a warning where it does not go on by itself.
@@ -21,7 +19,8 @@ export function reportRefunds(
   const { network } = row;
   metrics.refunds.inc({ network, state });
   const amount = ledger.dialect.amount.decode(change?.amount ?? row.amount);
-  if (needsHelp.includes(state)) {
+  if (isPaid(state) && !isPaid(row.state)) void countRefunded(context, { ...row, amount });
+  if (needsHelp.some((each) => each === state)) {
     logger.warn(
       { refund: row.id, payment: row.payment_id, network, state, cause, amount: amount.toString() },
       "a refund waits",
@@ -39,4 +38,22 @@ export function reportRefunds(
     cause,
     transactionHash: change?.transaction_hash ?? undefined,
   });
+}
+
+function isPaid(state: RefundState | "sent"): boolean {
+  return state === "confirmed" || state === "final";
+}
+
+/** Counts tokens given back, by the route of the sale. */
+async function countRefunded(
+  { ledger, metrics, logger }: RefundsContext["context"],
+  refund: Pick<RefundRow, "payment_id" | "network" | "asset"> & { amount: bigint },
+): Promise<void> {
+  const { network, asset, payment_id, amount } = refund;
+  try {
+    const route = (await findRouteOf(ledger, payment_id)) ?? "";
+    metrics.money.refunded({ network, asset, route }, amount);
+  } catch (err) {
+    logger.warn({ err, refund: payment_id }, "a refund is missing in the metric of refunds");
+  }
 }

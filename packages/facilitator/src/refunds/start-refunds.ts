@@ -7,6 +7,7 @@ import {
   findNextLooks,
   moveRefund,
   type RefundChange,
+  recallRefunds,
 } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { refundUndelivered } from "../ledger/refunds/refund-undelivered.ts";
@@ -20,10 +21,6 @@ import { createRefundsLease } from "./refunds-lease.ts";
 import { reportRefunds } from "./report-refunds.ts";
 import { restAfterFailure } from "./rest-after-failure.ts";
 
-/** Bound on the pause between two looks for the work of other processes: one statement each. */
-const restMs = 5_000;
-/** Pause after a track has ended: what it wrote may be due again. */
-const busyMs = 200;
 const maxAtOnce = 50;
 const floatsMs = 60_000;
 
@@ -51,7 +48,10 @@ export function startRefunds(options: {
   settlements: ReadonlyMap<Network, NetworkSettlement>;
 }): RefundsWorker {
   const { context, settlements } = options;
-  const { ledger, clock, logger } = context;
+  const { ledger, clock, logger, times } = context;
+  const restMs = looks.forOthers * times.refundMs;
+  /** No look is later, by clocks that differ by less than the longest pause. */
+  const maxWaitMs = 2 * looks.rare * times.refundMs;
   const refunds = createContext(options);
   const { settings } = refunds;
   const lease = createRefundsLease(context);
@@ -74,14 +74,23 @@ export function startRefunds(options: {
     const now = ledger.now();
     for (const [network, until] of rests) if (until <= now) rests.delete(network);
     const idle = [...settlements.keys()].filter((each) => !tracks.has(each) && !rests.has(each));
-    const { refundAt, undeliveredAt } = await findNextLooks(ledger, idle);
+    const { refundAt, latestAt = 0, undeliveredAt } = await findNextLooks(ledger, idle);
+    const latest = now + maxWaitMs;
+    if (latestAt > latest) {
+      const count = await recallRefunds(ledger, { latest, now });
+      logger.warn(
+        { count },
+        "refunds waited for a time that a clock far ahead has set; looking now",
+      );
+      return looks.busy * times.refundMs;
+    }
     const dueAt = tracks.has("undelivered") ? undefined : undeliveredAt;
     const next = Math.min(refundAt ?? Number.POSITIVE_INFINITY, dueAt ?? Number.POSITIVE_INFINITY);
     if (next > now) {
       const mayCome = isExpected || rests.size > 0 || next < Number.POSITIVE_INFINITY;
       return mayCome ? Math.min(next - now, restMs) : undefined;
     }
-    if (!(await lease.hold())) return looks.soon;
+    if (!(await lease.hold())) return looks.soon * times.refundMs;
     if (dueAt !== undefined && dueAt <= now) begin("undelivered", applyPolicy);
     if (refundAt !== undefined && refundAt <= now) {
       for (const network of idle) begin(network, () => moveNetwork(network));
@@ -93,7 +102,7 @@ export function startRefunds(options: {
     if (isStopped) return;
     const track = task()
       .then(
-        () => busyMs,
+        () => looks.busy * times.refundMs,
         (err: unknown) => {
           if (!isStopped) logger.warn({ err }, "refunds could not be moved along; retrying");
           return restMs;
@@ -109,9 +118,15 @@ export function startRefunds(options: {
   }
 
   async function applyPolicy(): Promise<void> {
-    const begun = await refundUndelivered(ledger, settings, (fault) =>
-      logger.warn(fault, "a payment could not be given back by its route's policy; retrying"),
-    );
+    const begun = await refundUndelivered(ledger, settings, {
+      onFault: (fault) =>
+        logger.warn(fault, "a payment could not be given back by its route's policy; retrying"),
+      onLimit: (limited) =>
+        logger.error(
+          { ...limited, maxPerDay: limited.maxPerDay.toString() },
+          "the day's automatic refunds have reached refunds.automatic.maxPerDay; this payment waits for the next day, or for your refund",
+        ),
+    });
     for (const row of begun) reportRefunds(refunds, row, row);
   }
 
@@ -129,7 +144,7 @@ export function startRefunds(options: {
       change = await advanceRefund(refunds, row);
     } catch (err) {
       logger.warn({ err, refund: row.id }, "a refund could not be moved along; retrying");
-      if (isNodeless(err)) rests.set(row.network, ledger.now() + looks.waiting);
+      if (isNodeless(err)) rests.set(row.network, ledger.now() + looks.waiting * times.refundMs);
       const { state, cause } = row;
       change = later(refunds, looks.waiting, { state, cause });
     }
@@ -163,7 +178,7 @@ function createContext(options: {
 }): RefundsContext {
   const { context, settings, settlements } = options;
   const { sign } = settings;
-  const restMs = looks.waiting;
+  const restMs = looks.waiting * context.times.refundMs;
   let floats: { read: Promise<readonly Address[]>; at: number } | undefined;
   const facts = new Map(
     [...settlements].map(([network, settlement]) => [

@@ -1,0 +1,230 @@
+import { testUsdt0, withDatabase } from "@coinslot/devnet";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Refund } from "../ledger/refunds/refund.ts";
+import { startNodeProxy } from "../testing/node-proxy.ts";
+import {
+  becomes,
+  floatKey,
+  patience,
+  settled,
+  useRefundingDevnet,
+  withFloat,
+} from "../testing/refunding-devnet.ts";
+import { engines, type SettlingDevnet } from "../testing/settling-devnet.ts";
+
+const timeout = 120_000;
+
+describe.each(engines)("refunds that the operator pays, on %s", (engine) => {
+  const begin = useRefundingDevnet();
+
+  /** The operator's plain transfer to a refund's payer. */
+  async function send({ devnet }: SettlingDevnet, { payer }: Refund, amount: bigint) {
+    const account = devnet.accounts.seller;
+    const hash = await devnet.client.writeContract({
+      account,
+      chain: null,
+      address: devnet.token,
+      abi: testUsdt0.abi,
+      functionName: "transfer",
+      args: [payer, amount],
+    });
+    await devnet.client.waitForTransactionReceipt({ hash });
+    return hash;
+  }
+
+  it(
+    "are final with a transaction of their own that moves the exact amount, and end when cancelled",
+    async () => {
+      const here = await begin(engine, { float: 0n });
+      const facilitator = await here.start({ ...withFloat, refunds: { privateKey: floatKey } });
+      const refunds: Refund[] = [];
+      for (const idempotencyKey of ["one", "two", "three"]) {
+        const payment = await settled(facilitator, here);
+        const refund = await facilitator.refunds.create({ payment, idempotencyKey });
+        refunds.push(
+          await becomes(facilitator, here, refund, { state: "waiting", cause: "float_balance" }),
+        );
+      }
+      const [one, two, three] = refunds;
+      if (!one || !two || !three) throw new Error("unreachable");
+      // As of a token without EIP-3009. The worker has no need to look at it.
+      await withDatabase(here.ledger.url, ({ execute }) =>
+        execute(
+          "update refunds set state = 'manual', cause = 'no_eip3009', next_at = 9000000000000",
+        ),
+      );
+      const less = await send(here, one, 999n);
+      const markPaid = (refund: Refund, transactionHash: `0x${string}`) =>
+        facilitator.refunds.markPaid({ id: refund.id, transactionHash });
+      await expect(markPaid(one, less)).rejects.toMatchObject({ reason: "not_paid" });
+      const sale = (await facilitator.payments.get(one.payment))?.inclusion?.transactionHash;
+      await expect(markPaid(one, sale ?? "0x")).rejects.toMatchObject({ reason: "not_paid" });
+
+      const exact = await send(here, one, 1_000n);
+      // Both at once: the transaction has one such transfer.
+      const both = await Promise.allSettled([markPaid(one, exact), markPaid(two, exact)]);
+      expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+      const isFirst = both[0]?.status === "fulfilled";
+      const [paid, open] = isFirst ? [one, two] : [two, one];
+      expect(await markPaid(paid, exact)).toMatchObject({ cause: "operator_paid" });
+      await becomes(facilitator, here, paid, { state: "final", transactionHash: exact });
+      await withDatabase(here.ledger.url, async ({ read }) => {
+        const rows = await read(
+          `select debit, credit from book_entries where source_id = '${paid.id}'`,
+        );
+        expect(rows).toEqual([{ debit: 3, credit: 4 }]);
+      });
+      await expect(facilitator.refunds.cancel(paid.id)).rejects.toMatchObject({
+        reason: "wrong_state",
+      });
+
+      expect(await facilitator.refunds.cancel(open.id)).toMatchObject({ state: "void" });
+      expect(await facilitator.refunds.cancel(open.id)).toMatchObject({ cause: "cancelled" });
+      // A cancelled amount may be given back by another refund.
+      const again = { payment: open.payment, idempotencyKey: "again" };
+      expect(await facilitator.refunds.create(again)).toMatchObject({ n: 2, amount: 1_000n });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
+    "go back to the operator alone when a reorganisation takes the transaction away",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      const facilitator = await here.start({
+        ...withFloat,
+        network: { finalAfter: 4 },
+        refunds: { privateKey: floatKey },
+      });
+      await devnet.mine(1);
+      const refund = await facilitator.refunds.create({
+        payment: await settled(facilitator, here),
+        idempotencyKey: "one",
+      });
+      // As after a form of a former float, whose nonce has moved tokens to another account.
+      const execute = executeIn(here);
+      await execute(
+        `update refunds set state = 'manual', cause = 'executed_elsewhere', valid_before = amount,
+          float = '0x00000000000000000000000000000000000000f1', next_at = 9000000000000`,
+      );
+      const hash = await send(here, refund, 1_000n);
+      await facilitator.refunds.markPaid({ id: refund.id, transactionHash: hash });
+      await vi.waitFor(
+        async () =>
+          expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "confirmed" }),
+        patience,
+      );
+      await devnet.reorg({ depth: 1 });
+
+      await becomes(facilitator, here, refund, { state: "manual", cause: "executed_elsewhere" });
+      await execute("update refunds set next_at = 0");
+      await vi.waitFor(async () => {
+        const { nextAt, state } = await nextLookOf(here, refund);
+        expect([nextAt > 0, state]).toEqual([true, "manual"]);
+      }, patience);
+      expect(await facilitator.refunds.cancel(refund.id)).toMatchObject({ state: "void" });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
+    "are paid by a transaction that the first endpoint has no receipt of",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      let isBlind = false;
+      const blind = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+        isBlind && method === "eth_getTransactionReceipt" ? { result: null } : ask(),
+      );
+      onTestFinished(() => blind.close());
+      const rpcUrls = [blind.url, devnet.rpcUrl];
+      const facilitator = await here.start({
+        network: { finalAfter: 4, rpcUrls },
+        refunds: { privateKey: floatKey },
+      });
+      const refund = await facilitator.refunds.create({
+        payment: await settled(facilitator, here),
+        idempotencyKey: "one",
+      });
+      const execute = executeIn(here);
+      await execute(
+        "update refunds set state = 'manual', cause = 'no_eip3009', next_at = 9000000000000",
+      );
+      const transactionHash = await send(here, refund, 1_000n);
+      isBlind = true;
+      await facilitator.refunds.markPaid({ id: refund.id, transactionHash });
+      await becomes(facilitator, here, refund, { state: "final", transactionHash });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
+    "keep their transaction while no node can be asked about it",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      let faults: number | undefined;
+      const node = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        if (faults === undefined || method !== "eth_getTransactionReceipt") return ask();
+        faults += 1;
+        return { error: { code: -32000, message: "header not found" } };
+      });
+      onTestFinished(() => node.close());
+      const facilitator = await here.start({
+        network: { finalAfter: 40, rpcUrls: [node.url] },
+        refunds: { privateKey: floatKey },
+        // One of its payments may wait for the same receipts.
+        times: { refundMs: 5 },
+      });
+      const payment = await settled(facilitator, here);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "one" });
+      const execute = executeIn(here);
+      await execute(
+        "update refunds set state = 'manual', cause = 'no_eip3009', next_at = 9000000000000",
+      );
+      const transactionHash = await send(here, refund, 1_000n);
+      await facilitator.refunds.markPaid({ id: refund.id, transactionHash });
+      await becomes(facilitator, here, refund, { state: "confirmed" });
+      faults = 0;
+      await vi.waitFor(() => expect(faults).toBeGreaterThan(2), patience);
+      expect(await facilitator.refunds.get(refund.id)).toMatchObject({
+        state: "confirmed",
+        transactionHash,
+      });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
+    "are not paid by the float behind the operator's back, unless approved",
+    async () => {
+      const here = await begin(engine);
+      const facilitator = await here.start(withFloat);
+      const payment = await settled(facilitator, here);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "one" });
+      const execute = executeIn(here);
+      // As where a node was wrong about the token: the chain lets it be signed now.
+      await execute("update refunds set state = 'manual', cause = 'no_eip3009', next_at = 0");
+      await vi.waitFor(async () => {
+        const { nextAt, state } = await nextLookOf(here, refund);
+        expect([nextAt > 0, state]).toEqual([true, "manual"]);
+      }, patience);
+
+      await facilitator.refunds.approve(refund.id);
+      await becomes(facilitator, here, refund, { state: "final" });
+    },
+    timeout + patience.timeout,
+  );
+});
+
+function executeIn({ ledger }: SettlingDevnet) {
+  return (statement: string) => withDatabase(ledger.url, ({ execute }) => execute(statement));
+}
+
+async function nextLookOf({ ledger }: SettlingDevnet, { id }: Refund) {
+  return withDatabase(ledger.url, async ({ read }) => {
+    const [row] = await read(`select next_at, state from refunds where id = '${id}'`);
+    return { nextAt: Number(row?.next_at), state: row?.state };
+  });
+}

@@ -1,0 +1,198 @@
+import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
+import type { Transaction } from "kysely";
+import { readPlainTransfers } from "../evm/plain-transfers.ts";
+import { readReceipt, receiptCall, type TransactionReceipt } from "../evm/transaction-receipt.ts";
+import { type RefundChange, writeRefund } from "../ledger/refunds/move-refund.ts";
+import type { Refund } from "../ledger/refunds/refund.ts";
+import { RefundError } from "../ledger/refunds/refund-error.ts";
+import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
+import type { LedgerSchema } from "../ledger/schema.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
+import { later, looks, type RefundsContext } from "./refunds-context.ts";
+
+/**
+ * Takes the operator's transaction as a refund that is `manual`. The chain is asked: the transaction
+ * has moved exactly its amount of its token to its payer. From then on its depth is followed.
+ *
+ * The racers are other refunds that name the same transaction. One decides at a time, under a key:
+ * each takes a `Transfer` of its own.
+ *
+ * @throws RefundError where the transaction does not prove it, RpcError, ZodError
+ */
+export async function takeOperatorsTransaction(
+  refunds: RefundsContext,
+  { row, hash }: { row: RefundRow; hash: Hex },
+): Promise<void> {
+  const { ledger } = refunds.context;
+  const transactionHash = toLowerHex(hash);
+  const isRepeated = row.cause === "operator_paid" && row.transaction_hash === transactionHash;
+  if (isRepeated) return;
+  requireManual(row);
+  const settlement = refunds.settlements.get(row.network);
+  if (settlement === undefined) throw notPaid(`No chain of this seller is ${row.network}`);
+  const receipt = await readTransaction(settlement, transactionHash);
+  const [first] = findTransfers(refunds, row, receipt);
+  if (receipt === undefined || first === undefined) {
+    throw notPaid("The transaction has not moved this amount of the token to the payer");
+  }
+  const change = later(refunds, 0, {
+    state: "sent",
+    cause: "operator_paid",
+    float: first.from,
+    transaction_hash: transactionHash,
+    block_number: receipt.blockNumber,
+    block_hash: receipt.blockHash,
+  });
+  const { length } = findTransfers(refunds, row, receipt);
+  const isMoved = await ledger.write(async (transaction) => {
+    await ledger.dialect.lockKey(transaction, "coinslot:operator-refunds");
+    if ((await countOthers(transaction, row, transactionHash)) >= length) {
+      throw notPaid("Another refund, or a transaction of the relayers, has this transfer already");
+    }
+    return writeRefund(transaction, row, change);
+  });
+  if (!isMoved) throw new RefundError("wrong_state", "The refund has changed meanwhile");
+}
+
+/** Follows a refund by the operator's transaction. Where no block holds it any more, it is `manual`. */
+export async function followOperatorsTransaction(
+  refunds: RefundsContext,
+  row: RefundRow,
+  settlement: NetworkSettlement | undefined,
+): Promise<RefundChange> {
+  const hash = row.transaction_hash;
+  const { state, cause } = row;
+  if (settlement === undefined || hash === null) {
+    return later(refunds, looks.waiting, { state, cause });
+  }
+  const { network } = settlement;
+  const { number: head } = await network.watcher.read(0);
+  const receipt = await readTransaction(settlement, hash, head);
+  if (receipt === undefined || findTransfers(refunds, row, receipt).length === 0) {
+    return later(refunds, looks.rare, {
+      state: "manual",
+      // A form of it was signed only where its nonce was used up without paying it.
+      cause: row.valid_before === null ? "no_eip3009" : "executed_elsewhere",
+      ...{ float: null, transaction_hash: null, block_number: null, block_hash: null },
+      confirmed_at: null,
+    });
+  }
+  const { ledger } = refunds.context;
+  const depth = Number(head) - receipt.blockNumber;
+  const inBlock = {
+    cause,
+    block_number: receipt.blockNumber,
+    block_hash: receipt.blockHash,
+  };
+  const value = ledger.dialect.amount.decode(row.amount);
+  const confirmedAt = row.confirmed_at ?? ledger.now();
+  if (depth >= network.finalAfter) {
+    const times = { confirmed_at: confirmedAt, final_at: ledger.now() };
+    return later(refunds, 0, { state: "final", ...inBlock, ...times });
+  }
+  return depth >= network.serveAfter({ value })
+    ? later(refunds, looks.soon, { state: "confirmed", ...inBlock, confirmed_at: confirmedAt })
+    : later(refunds, looks.soon, { state: "sent", ...inBlock, confirmed_at: null });
+}
+
+/**
+ * Ends a refund that moves no money: its operator has decided so.
+ *
+ * @throws RefundError where a signature of it may still be executed, or it is over
+ */
+export async function cancelRefund(
+  { ledger }: Pick<RefundsContext["context"], "ledger">,
+  row: RefundRow,
+): Promise<Refund> {
+  if (row.state === "void" && row.cause === "cancelled") return toRefund(row, ledger.dialect);
+  if (!isWithoutSignature(row)) {
+    throw new RefundError(
+      "wrong_state",
+      `The refund is ${row.state}, and its signature may be executed: it cannot be cancelled`,
+    );
+  }
+  const change = { state: "void", cause: "cancelled", next_at: ledger.now() } as const;
+  if (!(await ledger.write((transaction) => writeRefund(transaction, row, change)))) {
+    throw new RefundError("wrong_state", "The refund has changed meanwhile");
+  }
+  return toRefund({ ...row, ...change }, ledger.dialect);
+}
+
+/** @throws RefundError */
+function requireManual(row: RefundRow): void {
+  if (row.state === "manual" && isWithoutSignature(row)) return;
+  throw new RefundError("wrong_state", `The refund is ${row.state}, and not yours to send`);
+}
+
+/** No form of it was signed, or asked for elsewhere; or its nonce is used up without paying it. */
+function isWithoutSignature({ state, valid_before, cause }: RefundRow): boolean {
+  if (state === "sent" || state === "confirmed" || state === "final" || state === "void") {
+    return false;
+  }
+  return valid_before === null || (state === "manual" && cause === "executed_elsewhere");
+}
+
+/**
+ * Reads a receipt; at every endpoint, where the first one has none.
+ *
+ * @throws RpcError, ZodError, TypeError where no endpoint has it, and one did not say so
+ */
+async function readTransaction(
+  { network: { rpc } }: NetworkSettlement,
+  hash: Hex,
+  minBlock?: bigint,
+): Promise<TransactionReceipt | undefined> {
+  const options = minBlock === undefined ? {} : { minBlock };
+  const others = rpc.endpoints.length > 1 ? rpc.endpoints : [];
+  const faults: Error[] = [];
+  for (const node of [rpc, ...others]) {
+    const [answer] = await node.requestMany([receiptCall(hash)], options);
+    const { receipt, fault } = readReceipt(hash, answer);
+    if (receipt !== undefined) return receipt.isSuccess ? receipt : undefined;
+    if (fault !== undefined) faults.push(fault);
+  }
+  const [first] = faults;
+  if (first !== undefined) throw first;
+  return undefined;
+}
+
+/** The transfers of a transaction that are the refund's. */
+function findTransfers(
+  { context }: RefundsContext,
+  row: RefundRow,
+  receipt: TransactionReceipt | undefined,
+): { from: Address }[] {
+  const value = context.ledger.dialect.amount.decode(row.amount);
+  return readPlainTransfers(receipt?.logs ?? [], row.asset).filter(
+    (transfer) => transfer.to === row.payer && transfer.value === value,
+  );
+}
+
+/** Refunds that have such a transfer of the transaction; any number for one of the relayers'. */
+async function countOthers(
+  transaction: Transaction<LedgerSchema>,
+  row: RefundRow,
+  hash: Hex,
+): Promise<number> {
+  const ours = await transaction
+    .selectFrom("broadcasts")
+    .select("hash")
+    .where("hash", "=", hash)
+    .executeTakeFirst();
+  if (ours !== undefined) return Number.POSITIVE_INFINITY;
+  const others = await transaction
+    .selectFrom("refunds")
+    .select("id")
+    .where("payer", "=", row.payer)
+    .where("transaction_hash", "=", hash)
+    .where("asset", "=", row.asset)
+    .where("network", "=", row.network)
+    .where("amount", "=", row.amount)
+    .where("id", "!=", row.id)
+    .execute();
+  return others.length;
+}
+
+function notPaid(message: string): RefundError {
+  return new RefundError("not_paid", message);
+}
