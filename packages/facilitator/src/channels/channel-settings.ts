@@ -1,0 +1,45 @@
+import type { Address, Hex, Network } from "@coinslot/protocol";
+import type { RefundLimits } from "../ledger/channels/lock-refund.ts";
+
+/** The key that signs claims of channels: their `receiverAuthorizer`. Never a relayer's. */
+export interface ClaimSigner {
+  /** In lower case. */
+  address: Address;
+  /** Signs the digest of typed data: 65 bytes, with v as 27 or 28 and a low s. */
+  sign: (hash: Hex) => Promise<Hex>;
+}
+
+/** Settings of channels, with every default filled in. Amounts are in the token's smallest unit. */
+export interface ChannelSettings {
+  /** The escrow contract. In lower case. */
+  contract: Address;
+  /** Networks whose channels are followed and sold by. */
+  networks: ReadonlySet<Network>;
+  /** The first one's address belongs into offers; the others sign for channels of former terms. */
+  signers: readonly ClaimSigner[];
+  /** Unclaimed money of one channel, or of one signer, above which it is claimed. */
+  mostAtRisk: bigint;
+  /** The oldest charge waits for this long, at most. */
+  claimAfterMs: number;
+  /** Time without a charge after which a channel is claimed where it is worth it. */
+  idleMs: number;
+  /** Cost of a row's gas: a claim of twenty times as much is worth it. */
+  claimCost: bigint;
+  /** Time for claims of all that is unclaimed, before the close. 0: none is made. */
+  claimAtCloseMs: number;
+  /** Shortest `withdrawDelay` of the terms that are offered, in seconds. */
+  withdrawDelay: number;
+  refundLimits: RefundLimits;
+}
+
+/** Rows of one claim, at most. */
+export const maxClaimRows = 100;
+/** A claim or settle by itself, without haste, is worth this many times its gas. */
+export const worthFactor = 20n;
+/**
+ * Gas of a refund, in rows of a claim: 126,000 with the claim beside it. One that gives back less
+ * than that costs would burn the seller's gas for its signer.
+ */
+export const refundRows = 5n;
+/** Selling stops at this many times `mostAtRisk` unclaimed on one channel. */
+export const maxUnclaimedFactor = 4n;

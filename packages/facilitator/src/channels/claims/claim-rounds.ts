@@ -1,0 +1,101 @@
+import { FacilitatorError } from "@coinslot/protocol";
+import { forgetClaims } from "../../ledger/channels/channel-claims.ts";
+import { findMoving } from "../../ledger/channels/channel-state.ts";
+import { forgetDeposits } from "../../ledger/channels/move-deposit.ts";
+import { sumLocked } from "../../ledger/channels/sum-channels.ts";
+import { isReady } from "../../settle/relay/relayer-context.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { type AskedClaim, createAskedClaims } from "./asked-claims.ts";
+import { areChannelsActive } from "./channel-activity.ts";
+import { createClaimMemory } from "./claim-memory.ts";
+import { createClaimsLease } from "./claims-lease.ts";
+import { followPayouts } from "./follow-payouts.ts";
+import { forgetClaimGauges } from "./measure-claims.ts";
+import { type ClaimPlan, planClaims } from "./plan-claims.ts";
+import { settleReceivers } from "./settle-receivers.ts";
+
+/** Claims and settles of one network in one process, round by round. */
+export interface ClaimRounds {
+  /**
+   * Answers the claims that were asked for. Then claims and settles what is due, where this process
+   * holds the lease.
+   *
+   * @returns whether money is at risk or on its way, a channel moves, or charges come
+   * @throws RpcError, DatabaseError
+   */
+  round(): Promise<boolean>;
+  /** True while this process holds the lease of claims. */
+  isClaiming(): boolean;
+  ask(asked: AskedClaim): Promise<ClaimPlan>;
+  /** Rejects the claims that were asked for and got no round. */
+  fail(reason: unknown): void;
+  /** Gives the lease back. */
+  stop(): Promise<void>;
+}
+
+const settleEveryMs = 60_000;
+/** It reads all channels. */
+const measureEveryMs = 300_000;
+/** It reads all claims. */
+const forgetEveryMs = 3_600_000;
+const noPlan = { dues: 0, sent: [], refused: [], isActive: false };
+const keptEndedMs = 30 * 86_400_000;
+
+/** @param wake begins a round */
+export function createClaimRounds(channels: ChannelsContext, wake: () => void): ClaimRounds {
+  const { context, settlement, place } = channels;
+  const { clock, ledger } = context;
+  const memory = createClaimMemory();
+  const lease = createClaimsLease(channels);
+  const asked = createAskedClaims(wake);
+  let settledAt = Number.NEGATIVE_INFINITY;
+  let measuredAt = Number.NEGATIVE_INFINITY;
+  let forgotAt = clock.now();
+  let isClaiming = false;
+
+  return {
+    async round() {
+      const hasRelayer = settlement.relayers.some(isReady);
+      await asked.answer(({ only }) =>
+        hasRelayer
+          ? planClaims(channels, memory, { isAll: true, only })
+          : Promise.resolve({ ...noPlan, waiting: "no_relayer" }),
+      );
+      isClaiming = hasRelayer && (await lease.hold());
+      if (!isClaiming) {
+        await lease.release();
+        // Another process may claim for receivers that this one does not know.
+        memory.receivers = undefined;
+        forgetClaimGauges(channels);
+        return areChannelsActive(channels);
+      }
+      // Begun before the first claim, so that no payout of it is left out.
+      if (settledAt === Number.NEGATIVE_INFINITY) await followPayouts(channels, memory);
+      const { isActive } = await planClaims(channels, memory);
+      if (clock.now() - settledAt >= settleEveryMs) {
+        settledAt = clock.now();
+        await followPayouts(channels, memory);
+        await settleReceivers(channels, memory);
+      }
+      if (clock.now() - measuredAt >= measureEveryMs) {
+        measuredAt = clock.now();
+        const locked = await sumLocked(ledger, place);
+        channels.metrics.locked.set({ network: place.network }, Number(locked));
+      }
+      if (clock.now() - forgotAt >= forgetEveryMs) {
+        forgotAt = clock.now();
+        const ended = { ...place, before: ledger.now() - keptEndedMs };
+        await forgetClaims(ledger, ended);
+        await forgetDeposits(ledger, ended);
+      }
+      return isActive || (await findMoving(ledger, place)).length > 0;
+    },
+    isClaiming: () => isClaiming,
+    ask: asked.ask,
+    fail: asked.fail,
+    async stop() {
+      asked.end(new FacilitatorError("The process stops", { kind: "unavailable" }));
+      await lease.release();
+    },
+  };
+}

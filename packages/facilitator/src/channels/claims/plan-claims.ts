@@ -1,0 +1,269 @@
+import type { Address, Hex } from "@coinslot/protocol";
+import {
+  ClaimOvertakenError,
+  concludeClaims,
+  findSentClaims,
+  type SentClaim,
+} from "../../ledger/channels/channel-claims.ts";
+import { dropDue } from "../../ledger/channels/channel-dues.ts";
+import { type ChannelState, readChannelState } from "../../ledger/channels/channel-state.ts";
+import { recordRefusals } from "../../ledger/channels/claim-refusals.ts";
+import { type ClaimableChannel, eachClaimable } from "../../ledger/channels/claimable.ts";
+import { type ClaimSigner, maxClaimRows } from "../channel-settings.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { isActive } from "./channel-activity.ts";
+import { type ClaimCandidate, chooseClaims, isPast } from "./choose-claims.ts";
+import { divideRows, isLastChance, longestRestOf, readClaimTime } from "./claim-deadlines.ts";
+import { type ClaimMemory, firstRestMs, restRow } from "./claim-memory.ts";
+import { measureClaims } from "./measure-claims.ts";
+import { byAuthorizer, type ClaimOutcome, sendClaims } from "./send-claims.ts";
+import { type RefusedRow, tryClaims } from "./try-claims.ts";
+
+/** A plan and its claims. */
+export interface ClaimPlan {
+  /** Channels with unclaimed money. */
+  dues: number;
+  /** Rows that are stored with their transactions, and on their way. */
+  sent: ClaimCandidate[];
+  refused: RefusedRow[];
+  /** Why rows wait: `no_key`, or as `ClaimOutcome` names it. */
+  waiting: Exclude<ClaimOutcome, "stored"> | "no_key" | undefined;
+  /** A claim is on its way, a payer withdraws unclaimed money, or charges come: see `isActive`. */
+  isActive: boolean;
+}
+
+/**
+ * Claims what is due: choose, try each row alone, sign, store, send. Ends claims that the chain has
+ * paid finally, or whose transaction has ended without them: these are due again.
+ *
+ * @param options `isAll`: all that is unclaimed and worth its gas, also rows that rest; `only`: no
+ * other channel than this one
+ * @throws RpcError, DatabaseError; what was stored stays
+ */
+export async function planClaims(
+  channels: ChannelsContext,
+  memory: ClaimMemory,
+  { isAll = false, only }: { isAll?: boolean; only?: Hex | undefined } = {},
+): Promise<ClaimPlan> {
+  const { context, settings } = channels;
+  const { ledger } = context;
+  const dues = await readDues(channels);
+  const byId = new Map(dues.map((due) => [due.channel.channelId, due]));
+  const flying = await endClaims(channels, memory, byId);
+  const left: ClaimableChannel[] = [];
+  for (const due of dues) {
+    const { channel, state, config } = due;
+    memory.receivers?.set(`${config.receiver}/${config.token}`, config);
+    const paid = state?.final?.totalClaimed ?? 0n;
+    const claimed = isDust(due, settings, ledger.now()) ? channel.charged : paid;
+    const isOver = claimed >= channel.charged;
+    if (!isOver || !(await dropDue(ledger, { ...channel, claimed }))) left.push(due);
+  }
+  measureClaims(channels, left);
+  const maxRows = maxClaimRows;
+  const now = ledger.now();
+  const time = await readClaimTime(channels);
+  const chosen = chooseClaims({ dues: left, ...flying, settings, now, time, maxRows, isAll });
+  const isFlying = flying.inFlight.size > 0 || flying.inRefunds.size > 0;
+  const plan: ClaimPlan = {
+    dues: left.length,
+    sent: [],
+    refused: [],
+    waiting: undefined,
+    isActive: isFlying || left.some((due) => isActive(due, { settings, now })),
+  };
+  const wanted = chosen.filter(({ channel }) => only === undefined || channel.channelId === only);
+  for (const [authorizer, rows] of byAuthorizer(wanted)) {
+    await claimRows(channels, memory, { authorizer, rows, time, isAll }, plan);
+  }
+  if (plan.sent.length > 0) plan.isActive = true;
+  return plan;
+}
+
+/**
+ * Too little to be claimed, and no charge has come for long: the rest of a buyer that has gone. Else
+ * each of them would be read with every block, for ever. The next charge makes all of it due again.
+ */
+function isDust(
+  { channel: { charged, last }, state, since }: ClaimableChannel,
+  { claimCost, claimAfterMs }: ChannelsContext["settings"],
+  now: number,
+): boolean {
+  if (state === undefined || state.isMoving) return false;
+  return charged - state.totalClaimed < claimCost && isPast(last?.at ?? since, claimAfterMs, now);
+}
+
+async function readDues({ context, place }: ChannelsContext): Promise<ClaimableChannel[]> {
+  const all: ClaimableChannel[] = [];
+  for await (const due of eachClaimable(context.ledger, place)) all.push(due);
+  return all;
+}
+
+/** The highest sum that an open transaction claims, by channel. */
+interface FlyingClaims {
+  inFlight: Map<Hex, bigint>;
+  /** In a refund's transaction, which is in no haste. */
+  inRefunds: Map<Hex, bigint>;
+}
+
+/**
+ * Ends claims by the mirror of their channels and by their transactions.
+ *
+ * @returns those that are on their way
+ */
+async function endClaims(
+  { context: { ledger, logger, clock }, place, metrics }: ChannelsContext,
+  memory: ClaimMemory,
+  dues: ReadonlyMap<Hex, ClaimableChannel>,
+): Promise<FlyingClaims> {
+  const flying: FlyingClaims = { inFlight: new Map(), inRefunds: new Map() };
+  const ended: (SentClaim & { isDone: boolean })[] = [];
+  for (const claim of await findSentClaims(ledger, place.network)) {
+    if (claim.contract !== place.contract) continue;
+    const known = dues.get(claim.channelId)?.state;
+    const state = known ?? (await readChannelState(ledger, claim));
+    const verdict = judge(claim, state);
+    if (verdict === "flying") {
+      const sums = claim.isRefund ? flying.inRefunds : flying.inFlight;
+      const before = sums.get(claim.channelId) ?? 0n;
+      if (claim.totalClaimed > before) sums.set(claim.channelId, claim.totalClaimed);
+    } else if (verdict !== "paid") ended.push({ ...claim, isDone: verdict === "done" });
+  }
+  if (ended.length === 0) return flying;
+  await concludeClaims(ledger, ended);
+  const { network } = place;
+  const reverted = new Map<string, number>();
+  for (const { isDone, channelId, transactionId, transaction } of ended) {
+    metrics.claims.inc({ network, outcome: isDone ? "done" : "failed" });
+    if (isDone) memory.rests.delete(channelId);
+    if (isDone || transaction.state !== "included") continue;
+    restRow(memory, channelId, clock.now(), longestRestOf(dues.get(channelId)));
+    reverted.set(transactionId, (reverted.get(transactionId) ?? 0) + 1);
+  }
+  const largest = Math.max(0, ...reverted.values());
+  if (largest > 1) {
+    for (const [authorizer, rows] of memory.maxRows) {
+      memory.maxRows.set(authorizer, Math.floor(Math.min(rows, largest) / 2));
+    }
+  }
+  if (reverted.size > 0) {
+    logger.warn(
+      { network, transactions: reverted.size },
+      "a claim was reverted, or paid less than it asked for; its channels are due again",
+    );
+  } else memory.maxRows.clear();
+  return flying;
+}
+
+/** `paid`: the head has it, and it is not final. */
+function judge(
+  { totalClaimed, transaction }: SentClaim,
+  state: ChannelState | undefined,
+): "flying" | "paid" | "done" | "failed" {
+  if (state?.final !== undefined && state.final.totalClaimed >= totalClaimed) return "done";
+  if (state !== undefined && state.totalClaimed >= totalClaimed) return "paid";
+  if (transaction.state === "gone") return "failed";
+  if (!("blockNumber" in transaction) || state === undefined) return "flying";
+  return transaction.blockNumber > state.block.number ? "flying" : "failed";
+}
+
+async function claimRows(
+  channels: ChannelsContext,
+  memory: ClaimMemory,
+  options: {
+    authorizer: Address;
+    rows: readonly ClaimCandidate[];
+    time: number;
+    isAll: boolean;
+  },
+  plan: ClaimPlan,
+): Promise<void> {
+  const { authorizer, rows, time, isAll } = options;
+  const { context, settings, settlement, place, metrics } = channels;
+  const { ledger, logger, clock } = context;
+  const { network } = place;
+  const { maxInFlight: maxAlone } = settlement.network;
+  const signer = settings.signers.find(({ address }) => address === authorizer);
+  if (signer === undefined) {
+    plan.waiting = "no_key";
+    if (memory.reported.has(authorizer)) return;
+    memory.reported.add(authorizer);
+    logger.error(
+      { network, authorizer, channels: rows.length },
+      "channels have unclaimed money, and the key of their receiverAuthorizer is not configured",
+    );
+    return;
+  }
+  const now = clock.now();
+  const awake = rows.filter(
+    ({ channel }) => isAll || (memory.rests.get(channel.channelId)?.until ?? 0) <= now,
+  );
+  const maxRows = memory.maxRows.get(authorizer) ?? maxClaimRows;
+  for (let from = 0; from < awake.length; from += maxRows) {
+    const part = awake.slice(from, from + maxRows);
+    const { passed, refused } = await tryClaims(channels, part);
+    const alone: ClaimCandidate[] = [];
+    for (const each of refused) {
+      reportRefused(channels, each);
+      plan.refused.push(each);
+      if (isLastChance(each, time)) alone.push(each.candidate);
+      restRow(memory, each.candidate.channel.channelId, now, longestRestOf(each.candidate));
+    }
+    const at = ledger.now();
+    await recordRefusals(
+      ledger,
+      refused.map(({ candidate, error }) => ({ ...candidate.channel, error, at })),
+    );
+    const batches = divideRows(passed, { time, claimCost: settings.claimCost, maxAlone });
+    for (const planned of [...batches, ...alone.map((row) => [row])]) {
+      const { outcome, batch } = await sendPlanned(channels, memory, { signer, rows: planned });
+      if (outcome === "stored") {
+        memory.maxRows.set(authorizer, maxRows);
+        metrics.claims.inc({ network, outcome: "sent" }, batch.length);
+        plan.sent.push(...batch);
+        continue;
+      }
+      const isDue = batch.some(({ deadline }) => deadline !== undefined);
+      const level = isDue ? "error" : "warn";
+      logger[level]({ network, because: outcome, rows: batch.length }, "a claim waits; retrying");
+      plan.waiting = outcome;
+      return;
+    }
+  }
+}
+
+/**
+ * Sends rows as a claim. Those whose charge was lowered meanwhile rest, and the others go without
+ * them.
+ */
+async function sendPlanned(
+  channels: ChannelsContext,
+  memory: ClaimMemory,
+  { signer, rows }: { signer: ClaimSigner; rows: readonly ClaimCandidate[] },
+): Promise<{ outcome: ClaimOutcome; batch: readonly ClaimCandidate[] }> {
+  try {
+    return { outcome: await sendClaims(channels, signer, rows), batch: rows };
+  } catch (error) {
+    if (!(error instanceof ClaimOvertakenError)) throw error;
+    const { channelIds } = error;
+    const left = rows.filter(({ channel }) => !channelIds.includes(channel.channelId));
+    if (left.length === rows.length) throw error;
+    for (const channelId of channelIds) {
+      restRow(memory, channelId, channels.context.clock.now(), firstRestMs);
+    }
+    if (left.length === 0) return { outcome: "stored", batch: [] };
+    return sendPlanned(channels, memory, { signer, rows: left });
+  }
+}
+
+function reportRefused(
+  { context: { logger }, metrics, place: { network } }: ChannelsContext,
+  { candidate, error }: RefusedRow,
+): void {
+  const { channel, gain, deadline } = candidate;
+  metrics.claims.inc({ network, outcome: "refused" });
+  logger.error(
+    { network, channel: channel.channelId, unclaimed: `${gain}`, error, deadline },
+    "a channel cannot be claimed at the moment; it is left out of the claim",
+  );
+}

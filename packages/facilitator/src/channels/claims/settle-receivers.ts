@@ -1,0 +1,102 @@
+import { isRevert } from "@coinslot/chain";
+import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
+import { decodeFunctionResult, encodeFunctionData } from "viem";
+import * as z from "zod";
+import {
+  findLastSettle,
+  insertSettle,
+  type SettledReceiver,
+} from "../../ledger/channels/channel-settles.ts";
+import { callByRelayer } from "../../settle/call-by-relayer.ts";
+import { gasLimitOf } from "../../settle/relay/gas.ts";
+import { worthFactor } from "../channel-settings.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { readBlock } from "../watch/mirror-channels.ts";
+import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
+
+const abi = channelSettlementAbi;
+const dayMs = 86_400_000;
+/** A settle follows another one of its receiver after this: the first must be final before. */
+const pauseMs = 600_000;
+/** 68,000 measured of a plain token; one behind a proxy takes more. */
+export const settleGas = 150_000n;
+const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)]);
+
+/**
+ * Sends claimed money to its receivers: once the claims are final, when the sum is worth it, else
+ * daily. A settle of another sender leaves nothing to do.
+ *
+ * @throws RpcError, ZodError, DatabaseError; what was stored stays
+ */
+export async function settleReceivers(
+  channels: ChannelsContext,
+  memory: KnownReceivers,
+): Promise<void> {
+  const { context, place } = channels;
+  const { ledger } = context;
+  const receivers = await receiversOf(channels, memory);
+  for (const { receiver: account, token } of receivers.values()) {
+    const receiver = { ...place, receiver: account, token };
+    const last = await findLastSettle(ledger, receiver);
+    const now = ledger.now();
+    // A later date is that of a clock which was set back since.
+    const pastMs = Math.abs(now - (last?.createdAt ?? now));
+    if (last !== undefined && (last.isOpen || pastMs < pauseMs)) continue;
+    const owed = await readOwed(channels, receiver);
+    const isWorth = owed >= channels.settings.claimCost * worthFactor;
+    const isDaily = owed > 0n && pastMs >= dayMs;
+    if (!isWorth && !isDaily) continue;
+    await settle(channels, receiver, owed);
+  }
+}
+
+/** Claimed and not settled, at `finalAfter`. */
+async function readOwed(
+  { settlement: { network } }: ChannelsContext,
+  { contract, receiver, token }: SettledReceiver,
+): Promise<bigint> {
+  const head = await network.watcher.read(network.pollMs);
+  const block = await readBlock(network.rpc, Math.max(0, Number(head.number) - network.finalAfter));
+  if (block === undefined) return 0n;
+  const args = [receiver, token] as const;
+  const data = encodeFunctionData({ abi, functionName: "receivers", args });
+  const answer = await network.rpc.request({
+    method: "eth_call",
+    params: [{ to: contract, data }, { blockHash: block.hash }],
+  });
+  const [claimed, settled] = decodeFunctionResult({
+    abi,
+    functionName: "receivers",
+    data: hexSchema.parse(answer),
+  });
+  return claimed > settled ? claimed - settled : 0n;
+}
+
+async function settle(
+  { context: { ledger, logger }, settlement, place: { network } }: ChannelsContext,
+  receiver: SettledReceiver,
+  amount: bigint,
+): Promise<void> {
+  const { contract: to, token } = receiver;
+  const args = [receiver.receiver, token] as const;
+  const data: Hex = encodeFunctionData({ abi, functionName: "settle", args });
+  try {
+    await settlement.network.rpc.request({ method: "eth_call", params: [{ to, data }, "latest"] });
+  } catch (error) {
+    if (!(error instanceof Error && isRevert(error))) throw error;
+    logger.error(
+      { err: error, network, receiver: receiver.receiver, token },
+      "claimed money cannot be sent to its receiver: the token refuses the transfer",
+    );
+    return;
+  }
+  const outcome = await callByRelayer(settlement, {
+    to,
+    data,
+    gasLimit: gasLimitOf(data, settleGas),
+    isUrgent: false,
+    alongside: (transaction, transactionId) =>
+      insertSettle(ledger, transaction, { ...receiver, transactionId, amount }),
+  });
+  if (outcome !== "stored") logger.debug({ network, because: outcome }, "a settle waits");
+}

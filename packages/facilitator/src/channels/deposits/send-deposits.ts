@@ -1,0 +1,221 @@
+import type { ChannelRefusalReason, Hex } from "@coinslot/protocol";
+import { findOpenDeposits, type OpenDeposit } from "../../ledger/channels/channel-deposits.ts";
+import {
+  endDeposit,
+  failDeposit,
+  recordDeposited,
+  recordDepositSent,
+  requeueDeposit,
+} from "../../ledger/channels/move-deposit.ts";
+import { callByRelayer } from "../../settle/call-by-relayer.ts";
+import { gasLimitForCode, gasLimitOf } from "../../settle/relay/gas.ts";
+import { isReady } from "../../settle/relay/relayer-context.ts";
+import type { EscrowContext } from "../channels-context.ts";
+import {
+  findExecution,
+  isNonceUsed,
+  passesTrial,
+  readTimedBlock,
+  type TimedBlock,
+} from "./deposit-evidence.ts";
+
+/** Deposits in one look, of each kind. */
+const page = 200;
+/** 149,000 measured of a plain token, with its calldata; one behind a proxy takes more. */
+const depositGas = 220_000n;
+/** Time for the logs of an executed deposit. */
+const proofMs = 600_000;
+/** Transactions that may carry one deposit in vain. */
+const maxAttempts = 3;
+
+const failures = {
+  expired: "invalid_batch_settlement_evm_payload_authorization_valid_before",
+  refused: "invalid_batch_settlement_evm_deposit_simulation_failed",
+  inVain: "invalid_batch_settlement_evm_deposit_transaction_failed",
+} as const satisfies Record<string, ChannelRefusalReason>;
+
+/** The gas limit of a deposit's transaction, which its trial is granted, too. */
+export function depositGasLimit(
+  { settlement: { network } }: EscrowContext,
+  { data, payerHasCode }: { data: Hex; payerHasCode: boolean },
+): bigint {
+  if (payerHasCode) return gasLimitForCode(data, depositGas + network.callGasCap);
+  return gasLimitOf(data, depositGas);
+}
+
+/**
+ * Brings each open deposit on: queued ones are tried and sent, sent ones are followed, and executed
+ * ones end once they are final. A process may die at any step, and any process goes on.
+ *
+ * @returns `pending`: one has no outcome yet. `settling`: one is not final. `idle`: all have ended
+ * @throws RpcError, DatabaseError where nothing can be read
+ */
+export async function followDeposits(
+  channels: EscrowContext,
+): Promise<"pending" | "settling" | "idle"> {
+  const { context, settlement, place } = channels;
+  const { ledger, logger } = context;
+  const { network } = settlement;
+  const pending = await findOpenDeposits(ledger, { ...place, isExecuted: false, limit: page });
+  const executed = await findOpenDeposits(ledger, { ...place, isExecuted: true, limit: page });
+  const open = [...pending, ...executed];
+  if (open.length === 0) return "idle";
+  const head = Number((await network.watcher.read(network.pollMs / 2)).number);
+  const blocks = new Map<number, Promise<TimedBlock | undefined>>();
+  const look: Look = {
+    head,
+    blockAt(depth) {
+      const block = blocks.get(depth) ?? readTimedBlock(network.rpc, head - depth);
+      blocks.set(depth, block);
+      return block;
+    },
+  };
+  const looks = await Promise.allSettled(
+    open.map((deposit) => followDeposit(channels, deposit, look)),
+  );
+  for (const each of looks) {
+    if (each.status === "fulfilled") continue;
+    logger.warn(
+      { err: each.reason, network: place.network },
+      "a deposit could not be followed; retrying",
+    );
+  }
+  return pending.length > 0 ? "pending" : "settling";
+}
+
+/** One look at the chain. */
+interface Look {
+  head: number;
+  /** The block so many below the head. */
+  blockAt(depth: number): Promise<TimedBlock | undefined>;
+}
+
+async function followDeposit(
+  channels: EscrowContext,
+  deposit: OpenDeposit,
+  look: Look,
+): Promise<void> {
+  const { context, settlement, metrics, place } = channels;
+  const { network } = settlement;
+  const { ledger } = context;
+  const { rpc } = network;
+  const served = await look.blockAt(network.serveAfter({ value: deposit.amount }));
+  if (served === undefined) return;
+  if (deposit.state === "done") return followExecuted(channels, deposit, { served, look });
+  if (await isNonceUsed(rpc, deposit, served)) {
+    const from = Math.max(0, deposit.sinceNumber - network.finalAfter);
+    const carrier = deposit.hash;
+    const execution = await findExecution(rpc, deposit, { from, to: served.number, carrier });
+    if (execution?.kind === "deposited") {
+      if (!(await recordDeposited(ledger, deposit, execution))) return;
+      metrics.deposits.inc({ network: place.network, outcome: "done" });
+      return context.faultPoint("deposit_recorded");
+    }
+    if (execution !== undefined) return fail(channels, deposit, failures.inVain);
+    return endUnproven(channels, deposit, look);
+  }
+  // By another sender, or by ours a moment ago: its depth decides.
+  if (await isNonceUsed(rpc, deposit)) return;
+  if (BigInt(served.time) >= deposit.validBefore) {
+    return fail(channels, deposit, failures.expired);
+  }
+  if (deposit.state === "queued") return send(channels, deposit);
+  return followSent(channels, deposit, served);
+}
+
+/**
+ * Its authorization is used, and no node returns the logs of that. It is given up once the use is
+ * final and the logs have had their time: an open deposit lets no other one into its channel. The
+ * money, if it is there, is in the channel's mirror, and buys by vouchers.
+ */
+async function endUnproven(
+  channels: EscrowContext,
+  deposit: OpenDeposit,
+  { head, blockAt }: Look,
+): Promise<void> {
+  const { context, settlement, place } = channels;
+  const { network } = settlement;
+  // Or the clock was set back since, by as much.
+  const isOld = Math.abs(context.ledger.now() - deposit.createdAt) >= proofMs;
+  const final = head < network.finalAfter ? undefined : await blockAt(network.finalAfter);
+  if (!isOld || final === undefined || !(await isNonceUsed(network.rpc, deposit, final))) return;
+  context.logger.error(
+    { network: place.network, channel: deposit.channelId },
+    "a deposit was executed, and no node returns its logs; its channel's balance decides",
+  );
+  await fail(channels, deposit, failures.inVain);
+}
+
+/** Executed `serveAfter` deep before. A reorganisation may have taken it back since. */
+async function followExecuted(
+  { context: { ledger, logger }, settlement: { network }, place }: EscrowContext,
+  deposit: OpenDeposit,
+  { served, look }: { served: TimedBlock; look: Look },
+): Promise<void> {
+  const { rpc, finalAfter } = network;
+  if (await isNonceUsed(rpc, deposit, served)) {
+    const final = look.head < finalAfter ? undefined : await look.blockAt(finalAfter);
+    if (final === undefined) return;
+    if (final.number > served.number || (await isNonceUsed(rpc, deposit, final))) {
+      await endDeposit(ledger, deposit);
+    }
+    return;
+  }
+  if (await isNonceUsed(rpc, deposit)) return;
+  logger.warn(
+    { network: place.network, channel: deposit.channelId },
+    "a reorganisation has taken a deposit back; it is sent again while it is valid",
+  );
+  if (deposit.transaction?.state !== "open") await requeueDeposit(ledger, deposit);
+}
+
+/** Its transaction has ended without it, or may still execute it. */
+async function followSent(
+  channels: EscrowContext,
+  deposit: OpenDeposit,
+  served: TimedBlock,
+): Promise<void> {
+  const { transaction } = deposit;
+  if (transaction?.state === "open") return;
+  if (transaction?.state === "included" && transaction.blockNumber > served.number) return;
+  if (deposit.attempts >= maxAttempts) return fail(channels, deposit, failures.inVain);
+  await requeueDeposit(channels.context.ledger, deposit);
+}
+
+/** Tries a queued deposit, and sends it by a relayer of this process, if there is one. */
+async function send(channels: EscrowContext, deposit: OpenDeposit): Promise<void> {
+  const { context, settlement, metrics, place } = channels;
+  const { network } = place;
+  const { data } = deposit;
+  const relayer = settlement.relayers.find(isReady);
+  // Another process has one, or this one will.
+  if (relayer === undefined || data === undefined) return;
+  const gasLimit = depositGasLimit(channels, { ...deposit, data });
+  const { address: from } = relayer;
+  const call = { from, to: place.contract, data, gasLimit };
+  if (!(await passesTrial(settlement.network.rpc, call))) {
+    // Executed in the meantime, by any sender: the next look finds it.
+    if (await isNonceUsed(settlement.network.rpc, deposit)) return;
+    return fail(channels, deposit, failures.refused);
+  }
+  const outcome = await callByRelayer(settlement, {
+    to: place.contract,
+    data,
+    gasLimit,
+    isUrgent: false,
+    alongside: (transaction, transactionId) =>
+      recordDepositSent(transaction, { deposit, transactionId }),
+  });
+  if (outcome === "stored") return metrics.deposits.inc({ network, outcome: "sent" });
+  context.logger.debug({ network, because: outcome }, "a deposit waits");
+}
+
+async function fail(
+  { context: { ledger, logger }, metrics, place: { network } }: EscrowContext,
+  deposit: OpenDeposit,
+  reason: ChannelRefusalReason,
+): Promise<void> {
+  if (!(await failDeposit(ledger, deposit, { reason }))) return;
+  metrics.deposits.inc({ network, outcome: "failed" });
+  logger.info({ network, channel: deposit.channelId, reason }, "a deposit has failed");
+}

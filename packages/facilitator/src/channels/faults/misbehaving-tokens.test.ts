@@ -1,0 +1,165 @@
+import { type Behaviour, behaviours, misbehavingToken } from "@coinslot/devnet";
+import { type ChannelConfig, type Hex, toLowerHex } from "@coinslot/protocol";
+import { encodeFunctionData, parseAbi } from "viem";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { deposit, signDepositRequest } from "../../testing/channel-deposits.ts";
+import {
+  type ClaimingDevnet,
+  patience,
+  price,
+  startClaimingDevnet,
+} from "../../testing/claiming-devnet.ts";
+
+const blockAbi = parseAbi(["function setBlocked(address account, bool isBlocked_)"]);
+
+describe("a token that misbehaves", () => {
+  let here: ClaimingDevnet;
+  let token: Hex;
+  let config: ChannelConfig;
+
+  beforeEach(async () => {
+    here = await startClaimingDevnet("sqlite");
+    const { devnet, channels } = here;
+    token = toLowerHex(await devnet.deployMisbehavingToken("honest"));
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 10n ** 9n, token });
+    config = channels.configOf({ token });
+  });
+
+  afterEach(() => here.stop());
+
+  async function call(data: Hex) {
+    const { client, accounts } = here.devnet;
+    const hash = await client.sendTransaction({ account: accounts.deployer, to: token, data });
+    await client.waitForTransactionReceipt({ hash });
+  }
+
+  const behave = (behaviour: Behaviour) =>
+    call(
+      encodeFunctionData({
+        abi: misbehavingToken.abi,
+        functionName: "setBehaviour",
+        args: [behaviours[behaviour]],
+      }),
+    );
+
+  const setBlocked = (account: Hex, isBlocked: boolean) =>
+    call(
+      encodeFunctionData({ abi: blockAbi, functionName: "setBlocked", args: [account, isBlocked] }),
+    );
+
+  function balanceOf(account: Hex) {
+    const abi = misbehavingToken.abi;
+    const args = [account] as const;
+    return here.devnet.client.readContract({
+      address: token,
+      abi,
+      functionName: "balanceOf",
+      args,
+    });
+  }
+
+  /** Sells for 24 prices on a channel, has its payer withdraw, and waits for the claim. */
+  async function sellAndClaim() {
+    const facilitator = await here.start();
+    await here.channels.deposit(config, 100_000n);
+    await here.buy(facilitator, 24n * price, config);
+    await here.channels.withdraw(config, 60_000n);
+    await here.claimed(24n * price, config);
+    await here.drained(facilitator);
+    expect(await here.lost(facilitator)).toBe(0);
+    return facilitator;
+  }
+
+  /** Settles are tried at the start of a process. */
+  async function restart(facilitator: Awaited<ReturnType<typeof sellAndClaim>>) {
+    await facilitator.close();
+    return here.start();
+  }
+
+  function settled(amount: bigint) {
+    const { seller } = here.devnet.accounts;
+    return vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await balanceOf(seller.address)).toBe(amount);
+    }, patience);
+  }
+
+  it("by reverting is claimed all the same, and settled once it pays", async () => {
+    const first = await here.start();
+    await here.channels.deposit(config, 100_000n);
+    await here.buy(first, 24n * price, config);
+    await behave("reverts");
+    await here.channels.withdraw(config, 60_000n);
+    await here.claimed(24n * price, config);
+    await here.drained(first);
+    const second = await restart(first);
+    await here.devnet.mine(3);
+    const { address } = here.devnet.accounts.relayer;
+    const before = await here.devnet.client.getTransactionCount({ address });
+    await here.admit(second, 25n * price, config);
+    // Nothing was sent that would revert.
+    expect(await here.devnet.client.getTransactionCount({ address })).toBe(before);
+    await behave("honest");
+    await restart(second);
+    await settled(24n * price);
+  });
+
+  it("by blocking one receiver leaves the others settled", async () => {
+    const { devnet, channels } = here;
+    const other = toLowerHex(devnet.accounts.deployer.address);
+    const blocked = channels.configOf({ token, receiver: other });
+    const facilitator = await here.start({ mostAtRisk: 30_000n });
+    for (const each of [blocked, config]) {
+      await channels.deposit(each, 100_000n);
+      await here.buy(facilitator, 24n * price, each);
+    }
+    await setBlocked(other, true);
+    for (const each of [blocked, config]) await here.claimed(24n * price, each);
+    await here.drained(facilitator);
+    await restart(facilitator);
+    await settled(24n * price);
+    expect(await balanceOf(other)).toBe(0n);
+  });
+
+  it("by blocking the payer is claimed, and keeps nothing of the seller's", async () => {
+    const { buyer } = here.devnet.accounts;
+    const first = await here.start();
+    await here.channels.deposit(config, 100_000n);
+    await here.buy(first, 24n * price, config);
+    await setBlocked(buyer.address, true);
+    await here.channels.withdraw(config, 60_000n);
+    await here.claimed(24n * price, config);
+    await here.drained(first);
+    await restart(first);
+    await settled(24n * price);
+  });
+
+  it.each([
+    ["takesFee", (24n * price * 99n) / 100n],
+    ["returnsNothing", 24n * price],
+  ] as const)("as one that %s is settled once, for what arrives", async (behaviour, arrives) => {
+    const facilitator = await sellAndClaim();
+    await behave(behaviour);
+    await restart(facilitator);
+    await settled(arrives);
+  });
+
+  it.each(["reverts", "takesFee", "transfersLess"] as const)(
+    "as one that %s takes no deposit of a payload, and no gas",
+    async (behaviour) => {
+      const facilitator = await here.start();
+      await here.admit(facilitator, price, config);
+      await behave(behaviour);
+      const { address } = here.devnet.accounts.relayer;
+      const before = await here.devnet.client.getTransactionCount({ address });
+      const request = await signDepositRequest(here, config);
+      expect(await deposit(here, facilitator, request)).toEqual({
+        state: "refused",
+        reason: "invalid_batch_settlement_evm_deposit_simulation_failed",
+      });
+      expect(await here.devnet.client.getTransactionCount({ address })).toBe(before);
+      await behave("honest");
+      expect(await deposit(here, facilitator, request)).toMatchObject({ state: "deposited" });
+    },
+  );
+});

@@ -1,0 +1,94 @@
+import { CallerGoneError, type Hex } from "@coinslot/protocol";
+import {
+  readReceipt,
+  receiptCall,
+  type TransactionReceipt,
+} from "../../evm/transaction-receipt.ts";
+import {
+  type CallerCall,
+  type CallerCallKey,
+  endCall,
+  readCall,
+} from "../../ledger/channels/caller-calls.ts";
+import type { BlockId } from "../watch/read-channels.ts";
+import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
+import { readServed } from "./read-channel.ts";
+
+/**
+ * Reads the outcome of a call in a block that is deep enough. A receipt's status proves nothing: the
+ * escrow's events or its state do. `undefined`: the call has not happened.
+ */
+export type ReadOutcome = (
+  receipt: TransactionReceipt,
+  served: BlockId,
+  call: CallerCall,
+) => Promise<{ amount?: bigint | undefined } | undefined>;
+
+/** Evidence of a call's outcome. */
+export interface Evidence {
+  /** Money that it moves: the depth depends on it. */
+  value: bigint;
+  readOutcome: ReadOutcome;
+}
+
+/**
+ * Waits until a call has ended, for as long as a settlement of a payment. Any process may have sent it.
+ *
+ * @returns the call, still `sent` where the time is over
+ * @throws CallerGoneError, RpcError, ZodError, DatabaseError
+ */
+export async function followCall(
+  { pause }: HostedContext,
+  { network, isGone, begunAt }: Permit,
+  key: CallerCallKey,
+  evidence: Evidence,
+): Promise<CallerCall | undefined> {
+  const { context, settlement } = network.escrow;
+  const { times, serveAfter } = settlement.network;
+  const until = begunAt + times.settleTimeoutMs(serveAfter(evidence));
+  for (;;) {
+    const call = await lookAtCall(network, key, evidence);
+    if (call?.state !== "sent" || context.clock.now() >= until) return call;
+    if (isGone()) throw new CallerGoneError();
+    await pause(network.deposits.pollMs());
+  }
+}
+
+/**
+ * Looks once at a call, and ends it where its outcome stands deep enough. No process has to: a call
+ * that is asked for no more stays `sent`, and harms none but its own subject's next one.
+ */
+export async function lookAtCall(
+  network: HostedNetwork,
+  key: CallerCallKey,
+  { value, readOutcome }: Evidence,
+): Promise<CallerCall | undefined> {
+  const { context, settlement, metrics, place } = network.escrow;
+  const { ledger } = context;
+  const call = await readCall(ledger, key);
+  if (call?.state !== "sent") return call;
+  const { transaction } = call;
+  // One with a filler in its place is open as well: a block may have either.
+  if (transaction?.state === "open") return call;
+  const end = async (
+    state: "done" | "failed",
+    outcome: { hash: Hex | undefined; amount?: bigint | undefined },
+  ) => {
+    if (await endCall(ledger, call, { state, ...outcome })) {
+      metrics.callerCalls.inc({ network: place.network, kind: call.kind, outcome: state });
+    }
+    return readCall(ledger, key);
+  };
+  const hash = transaction?.state === "lost" ? undefined : transaction?.hash;
+  if (hash === undefined) return end("failed", { hash });
+  const served = await readServed(network, value);
+  if (served === undefined) return call;
+  const [answer] = await settlement.network.rpc.requestMany([receiptCall(hash)]);
+  const { receipt, fault } = readReceipt(hash, answer);
+  if (fault !== undefined) throw fault;
+  if (receipt === undefined || receipt.blockNumber > served.number) return call;
+  const outcome = await readOutcome(receipt, served, call);
+  return outcome === undefined
+    ? end("failed", { hash })
+    : end("done", { hash, amount: outcome.amount });
+}

@@ -1,0 +1,148 @@
+import { isRevert } from "@coinslot/chain";
+import {
+  type Address,
+  type ChannelCallAnswer,
+  type ChannelOperation,
+  channelSettlementAbi,
+  type Hex,
+} from "@coinslot/protocol";
+import { decodeFunctionResult, encodeFunctionData } from "viem";
+import * as z from "zod";
+import { topicOf } from "../../evm/topic-of.ts";
+import { hexWord } from "../../evm/word.ts";
+import { type CallerCall, findLastCall, readCall } from "../../ledger/channels/caller-calls.ts";
+import { settleGas } from "../claims/settle-receivers.ts";
+import { type Evidence, followCall } from "./follow-call.ts";
+import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
+import { readHead } from "./read-channel.ts";
+import { callIdOf, sendCall } from "./send-call.ts";
+import { withTrial } from "./with-trial.ts";
+
+type Settle = Extract<ChannelOperation, { type: "settle" }>;
+
+const abi = channelSettlementAbi;
+const settledTopic = topicOf("Settled(address,address,address,uint128)");
+const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)]);
+/** A caller that has lost an answer asks again within this time. */
+const repeatMs = 600_000;
+
+/**
+ * Sends all that was claimed to a caller's receiver. It has no nonce: one settle of a receiver in a token
+ * is under way at a time, and a request meanwhile follows it. Right after one, with nothing more to send,
+ * a repeated request has its answer.
+ *
+ * @throws FacilitatorError, CallerLimitedError, RpcError, ZodError, DatabaseError
+ */
+export async function settleForCaller(
+  hosted: HostedContext,
+  permitted: Permit,
+  { receiver, token }: Settle,
+): Promise<ChannelCallAnswer> {
+  const { network } = permitted;
+  const subject = `settle/${receiver}/${token}`;
+  const begun = await hosted.turns.run(`${network.escrow.place.network}/${subject}`, () =>
+    begin(hosted, permitted, { receiver, token, subject }),
+  );
+  if ("state" in begun) return begun;
+  const key = { ...network.escrow.place, id: begun.id };
+  const evidence = evidenceOf(network, { receiver, token }, begun.value);
+  return answerOf(await followCall(hosted, permitted, key, evidence));
+}
+
+async function begin(
+  hosted: HostedContext,
+  permitted: Permit,
+  { receiver, token, subject }: { receiver: Address; token: Address; subject: string },
+): Promise<ChannelCallAnswer | { id: Hex; value: bigint }> {
+  const { network, caller } = permitted;
+  const { context, place, metrics } = network.escrow;
+  const last = await findLastCall(context.ledger, { ...place, subject });
+  const { claimed, settled } = await readReceiver(network, receiver, token);
+  const value = claimed > settled ? claimed - settled : 0n;
+  if (last?.state === "sent") return { id: last.id, value };
+  if (value === 0n) {
+    const isRecent = last && Math.abs(context.ledger.now() - last.createdAt) < repeatMs;
+    if (isRecent && last.state === "done") return answerOf(last);
+    const reason = "invalid_batch_settlement_evm_nothing_to_settle";
+    return { state: "refused", reason, message: "Nothing to settle for receiver and token" };
+  }
+  const data = encodeFunctionData({ abi, functionName: "settle", args: [receiver, token] });
+  const isGood = await withTrial({ ...hosted, caller }, async () => {
+    const result = await passes(network, data);
+    return { isVain: !result, result };
+  });
+  if (!isGood) {
+    metrics.callerCalls.inc({ network: place.network, kind: "settle", outcome: "refused" });
+    return { state: "refused", reason: "invalid_batch_settlement_evm_settle_simulation_failed" };
+  }
+  const id = callIdOf("settle", [receiver, token, settled]);
+  const known = await readCall(context.ledger, { ...place, id });
+  await sendCall(hosted, permitted, {
+    id,
+    kind: "settle",
+    subject,
+    data,
+    gas: settleGas,
+    isUrgent: false,
+    replaces: known?.transactionId,
+  });
+  return { id, value };
+}
+
+/** Sums of a receiver at the head. */
+async function readReceiver(network: HostedNetwork, receiver: Address, token: Address) {
+  const { settlement, place } = network.escrow;
+  const block = await readHead(network);
+  const data = encodeFunctionData({ abi, functionName: "receivers", args: [receiver, token] });
+  const answer = await settlement.network.rpc.request(
+    { method: "eth_call", params: [{ to: place.contract, data }, { blockHash: block.hash }] },
+    { minBlock: BigInt(block.number) },
+  );
+  const [claimed, settled] = decodeFunctionResult({
+    abi,
+    functionName: "receivers",
+    data: hexSchema.parse(answer),
+  });
+  return { claimed, settled };
+}
+
+async function passes({ escrow }: HostedNetwork, data: Hex): Promise<boolean> {
+  const { settlement, place } = escrow;
+  try {
+    const params = [{ to: place.contract, data }, "latest"];
+    await settlement.network.rpc.request({ method: "eth_call", params });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && isRevert(error)) return false;
+    throw error;
+  }
+}
+
+/** The event of our transaction. Without it, another one has sent the money before. */
+function evidenceOf(
+  { escrow: { place } }: HostedNetwork,
+  { receiver, token }: { receiver: Address; token: Address },
+  value: bigint,
+): Evidence {
+  return {
+    value,
+    async readOutcome({ logs }) {
+      const event = logs.find(
+        ({ address, topics }) =>
+          address === place.contract &&
+          topics[0] === settledTopic &&
+          topics[1] === `0x${hexWord(receiver)}` &&
+          topics[2] === `0x${hexWord(token)}`,
+      );
+      return event && { amount: BigInt(event.data) };
+    },
+  };
+}
+
+function answerOf(call: CallerCall | undefined): ChannelCallAnswer {
+  const transaction = call?.hash;
+  if (call === undefined || call.state === "sent") return { state: "pending", transaction };
+  if (call.state === "done") return { state: "done", transaction, amount: call.amount };
+  const reason = "invalid_batch_settlement_evm_settle_transaction_failed";
+  return { state: "refused", reason, transaction };
+}

@@ -1,0 +1,224 @@
+import type { ChannelRefusalReason } from "@coinslot/protocol";
+import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
+import { readChannelState } from "../../ledger/channels/channel-state.ts";
+import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
+import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { isStateMissing } from "../watch/read-channels.ts";
+import { planRefund, type RefundPlan } from "./plan-refund.ts";
+import { readRefunded, sumOf } from "./read-refunded.ts";
+import {
+  isOverdue,
+  openCase,
+  type RefundCase,
+  type RefundMemory,
+  readAtDepth,
+} from "./refund-round.ts";
+import { sendRefund, tryRefund } from "./send-refund.ts";
+
+const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
+const noBalance = "invalid_batch_settlement_evm_refund_no_balance";
+const firstRestMs = 5_000;
+const longestRestMs = 600_000;
+
+/**
+ * Brings one refund as far as the chain allows: signs it, sends it again, notes its events, ends it.
+ * Another process may do the same at once, and may have died at any step before.
+ *
+ * @throws RefundMovedError, RpcError, ZodError, DatabaseError; what was stored stays
+ */
+export async function advanceRefund(
+  channels: ChannelsContext,
+  memory: RefundMemory,
+  refund: OpenRefund,
+): Promise<void> {
+  const found = await openCase(channels, refund);
+  if (found === undefined) return;
+  if (refund.state === "locked") await signRefund(channels, found);
+  else await followRefund(channels, memory, found);
+}
+
+/** `locked`: nothing that is good is signed. So it may end, whatever a node returns. */
+async function signRefund(channels: ChannelsContext, found: RefundCase): Promise<void> {
+  const { ledger } = channels.context;
+  const { refund } = found;
+  const decided = await planRefund(channels, found);
+  switch (decided.kind) {
+    case "waits":
+      if (isOverdue(channels, refund)) await fail(channels, refund, notSent);
+      return;
+    case "refused":
+      return fail(channels, refund, decided.reason);
+    case "ended":
+      await endRefund(ledger, refund, { state: "done", event: decided.event });
+      return;
+    case "plan": {
+      const error = await tryRefund(channels, found, decided);
+      if (error !== undefined) return refuse(channels, refund, error);
+      const isStored = await send(channels, found, decided);
+      if (!isStored && isOverdue(channels, refund)) await fail(channels, refund, notSent);
+    }
+  }
+}
+
+/** Returns whether it is on the disk, and on its way. */
+async function send(
+  channels: ChannelsContext,
+  found: RefundCase,
+  plan: Omit<RefundPlan, "kind">,
+): Promise<boolean> {
+  const { context, settings, metrics, place } = channels;
+  const { refund, config } = found;
+  const { network } = place;
+  const signer = settings.signers.find(({ address }) => address === config.receiverAuthorizer);
+  if (signer === undefined) {
+    // Its key was configured at the lock.
+    context.logger.error(
+      { network, channel: refund.channelId, authorizer: config.receiverAuthorizer },
+      "a channel's refund waits for the key of its receiverAuthorizer, which is not configured",
+    );
+    return false;
+  }
+  const outcome = await sendRefund(channels, signer, { found, plan });
+  if (outcome === "stored") metrics.refunds.inc({ network, outcome: "sent" });
+  else {
+    const { channelId: channel } = refund;
+    context.logger.warn({ network, channel, because: outcome }, "a channel's refund waits");
+  }
+  return outcome === "stored";
+}
+
+/** `sent`: a signature for its nonce may be anywhere, until that nonce has finally passed. */
+async function followRefund(
+  channels: ChannelsContext,
+  memory: RefundMemory,
+  found: RefundCase,
+): Promise<void> {
+  const { context, settlement, place } = channels;
+  const { refund, atHead, head } = found;
+  const { signed, channelId, sinceNumber } = refund;
+  if (signed === undefined) return;
+  const isPassed = atHead.refundNonce > signed.nonce;
+  const events = isPassed
+    ? await readRefunded(settlement.network.rpc, {
+        contract: place.contract,
+        channelId,
+        from: sinceNumber + 1,
+        to: head.number,
+      })
+    : [];
+  const event = sumOf(events);
+  if (event?.hash !== refund.event?.hash || event?.refunded !== refund.event?.refunded) {
+    await noteRefundEvent(context.ledger, refund, event);
+    await context.faultPoint("channel_refund_noted");
+  }
+  if (!isPassed) return resend(channels, memory, { ...found, signed });
+  const { finalAfter } = settlement.network;
+  const final = await readFinal(channels, found);
+  const mirror = await readChannelState(context.ledger, refund);
+  if (final === undefined || final.refundNonce <= signed.nonce) return;
+  // Before it is unlocked, the balance that vouchers are decided by has fallen.
+  const isMirrored =
+    mirror !== undefined &&
+    mirror.refundNonce > signed.nonce &&
+    // Where nothing moves, the mirror is not read again.
+    (!mirror.isMoving || mirror.block.number >= final.block.number);
+  if (!isMirrored) return;
+  const last = head.number - finalAfter;
+  const moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
+  await conclude(channels, memory, { ...found, signed, moved });
+}
+
+/**
+ * The nonce has finally passed, so no signature for it is good. It is done, unless another refund has
+ * used the nonce up and moved less.
+ */
+async function conclude(
+  channels: ChannelsContext,
+  memory: RefundMemory,
+  { refund, channel, atHead, signed, moved }: RefundCase & Signed & { moved: Moved },
+): Promise<void> {
+  const { context, metrics, place } = channels;
+  const { ledger, logger } = context;
+  const left = atHead.balance - baseOf(channel.charged, atHead.totalClaimed);
+  const { network } = place;
+  if (moved === undefined) {
+    // A node may have left the event out.
+    if (isOverdue(channels, refund)) await fail(channels, refund, left > 0n ? notSent : noBalance);
+    return;
+  }
+  memory.rests.delete(refund.id);
+  const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;
+  if (moved.refunded < signed.amount && wanted > 0n && left > 0n) {
+    logger.warn(
+      { network, channel: refund.channelId },
+      "another refund of a channel has used the nonce of ours up; what is left is signed again",
+    );
+    return reopenRefund(ledger, refund);
+  }
+  if (await endRefund(ledger, refund, { state: "done", event: moved })) {
+    metrics.refunds.inc({ network, outcome: "done" });
+    await context.faultPoint("channel_refund_ended");
+  }
+}
+
+type Signed = { signed: NonNullable<OpenRefund["signed"]> };
+type Moved = ReturnType<typeof sumOf>;
+
+/** The channel at `finalAfter`; `undefined` where the node keeps too few states. */
+async function readFinal(channels: ChannelsContext, found: RefundCase) {
+  try {
+    return await readAtDepth(channels, found, channels.settlement.network.finalAfter);
+  } catch (error) {
+    if (isStateMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Its transaction has gone, or was reverted with the nonce unused: the same nonce and amount go again,
+ * after a rest that doubles.
+ */
+async function resend(
+  channels: ChannelsContext,
+  { rests }: RefundMemory,
+  found: RefundCase & Signed,
+): Promise<void> {
+  const { clock, logger } = channels.context;
+  const { refund, signed, head } = found;
+  const { transaction } = refund;
+  if (transaction === undefined || transaction.state === "open") return;
+  if (transaction.state === "included" && transaction.blockNumber > head.number) return;
+  const now = clock.now();
+  const { until = 0, attempts = 0 } = rests.get(refund.id) ?? {};
+  if (until > now) return;
+  const restMs = Math.min(longestRestMs, firstRestMs * 2 ** Math.min(attempts, 10));
+  rests.set(refund.id, { until: now + restMs, attempts: attempts + 1 });
+  const { channelId: channel, network } = refund;
+  const error = await tryRefund(channels, found, signed);
+  if (error !== undefined) {
+    logger.error({ network, channel, error }, "a channel's refund cannot be sent at the moment");
+    return;
+  }
+  await send(channels, found, signed);
+}
+
+async function refuse(channels: ChannelsContext, refund: OpenRefund, error: string): Promise<void> {
+  const { context, place } = channels;
+  const { network } = place;
+  context.logger.error(
+    { network, channel: refund.channelId, error },
+    "the escrow refuses a channel's refund; nothing was signed",
+  );
+  await fail(channels, refund, "invalid_batch_settlement_evm_refund_simulation_failed");
+}
+
+async function fail(
+  { context, metrics, place: { network } }: ChannelsContext,
+  refund: OpenRefund,
+  reason: ChannelRefusalReason,
+): Promise<void> {
+  if (!(await endRefund(context.ledger, refund, { state: "failed", reason }))) return;
+  metrics.refunds.inc({ network, outcome: "failed" });
+  await context.faultPoint("channel_refund_ended");
+}

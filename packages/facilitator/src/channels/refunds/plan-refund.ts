@@ -1,0 +1,74 @@
+import type { ChannelRefusalReason } from "@coinslot/protocol";
+import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { readRefunded, sumOf } from "./read-refunded.ts";
+import { type RefundCase, readAtDepth } from "./refund-round.ts";
+
+/** Content of a refund's signature, and of the claim before it. */
+export interface RefundPlan {
+  kind: "plan";
+  nonce: bigint;
+  /** Above 0. */
+  amount: bigint;
+}
+
+/**
+ * Decides what a locked refund gives back. `waits`: nothing may be signed yet. `ended`: other
+ * refunds have given all of it back.
+ */
+export type RefundDecision =
+  | RefundPlan
+  | { kind: "waits" }
+  | { kind: "ended"; event: NonNullable<ReturnType<typeof sumOf>> }
+  | { kind: "refused"; reason: ChannelRefusalReason };
+
+/**
+ * The amount is exact: balance − base, by the smaller balance of the head and of `serveAfter`. So the
+ * signed refund leaves all that was charged in the escrow, also where it is sent without the claim.
+ *
+ * A withdrawal that ends in between makes the balance smaller, and the signed amount would then reach
+ * into charged money. So unclaimed money is claimed first while one runs.
+ */
+export async function planRefund(
+  channels: ChannelsContext,
+  found: RefundCase,
+): Promise<RefundDecision> {
+  const { settlement, settings, place } = channels;
+  const { network } = settlement;
+  const { refund, channel, head, atHead } = found;
+  const base = baseOf(channel.charged, atHead.totalClaimed);
+  const depth = network.serveAfter({ value: atHead.balance });
+  const served = await readAtDepth(channels, found, depth);
+  if (served === undefined) return { kind: "waits" };
+  const events = await readRefunded(network.rpc, {
+    contract: place.contract,
+    channelId: refund.channelId,
+    from: refund.sinceNumber + 1,
+    to: head.number,
+  });
+  const before = sumOf(events);
+  const left = lesser(atHead.balance, served.balance) - base;
+  const wanted = refund.asked === undefined ? left : refund.asked - (before?.refunded ?? 0n);
+  const amount = lesser(wanted, left);
+  if (amount <= 0n) {
+    if (before !== undefined && (wanted <= 0n || atHead.balance <= base)) {
+      return { kind: "ended", event: before };
+    }
+    // Else its deposit is not deep enough.
+    if (atHead.balance > base) return { kind: "waits" };
+    return { kind: "refused", reason: "invalid_batch_settlement_evm_refund_no_balance" };
+  }
+  const isLeaving = atHead.withdrawal !== undefined || served.withdrawal !== undefined;
+  const claimed = lesser(atHead.totalClaimed, served.totalClaimed);
+  // Less than its gas is not claimed.
+  if (isLeaving && base - claimed >= greater(settings.claimCost, 1n)) return { kind: "waits" };
+  return { kind: "plan", nonce: atHead.refundNonce, amount };
+}
+
+function lesser(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function greater(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

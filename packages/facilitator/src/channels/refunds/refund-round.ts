@@ -1,0 +1,76 @@
+import type { ChannelConfig } from "@coinslot/protocol";
+import type { Channel } from "../../ledger/channels/channel.ts";
+import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
+import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
+import { readChannel, readChannelConfig } from "../../ledger/channels/open-channel.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { readBlock } from "../watch/mirror-channels.ts";
+import { type BlockId, readChannels } from "../watch/read-channels.ts";
+
+/** Memory of one process about its refunds. Losing it costs gas at worst. */
+export interface RefundMemory {
+  /** Refunds that are not sent again until then. By the monotonic clock. */
+  rests: Map<string, { until: number; attempts: number }>;
+}
+
+/** An open refund with its channel, read after its lock: nothing is charged on it any more. */
+export interface RefundCase {
+  refund: OpenRefund;
+  channel: Channel;
+  config: ChannelConfig;
+  head: BlockId;
+  /** The channel at the head. */
+  atHead: ChannelReading;
+}
+
+/** A refund without an end is given up after this, where no signature of it is good. */
+const patienceMs = 600_000;
+
+/** Whether a refund has had its time; or the clock was set back since, by as much. */
+export function isOverdue({ context: { ledger } }: ChannelsContext, refund: OpenRefund): boolean {
+  return Math.abs(ledger.now() - refund.createdAt) >= patienceMs;
+}
+
+/**
+ * Reads all that a refund is decided by.
+ *
+ * @throws RpcError, ZodError, ChannelReadError, DatabaseError
+ */
+export async function openCase(
+  channels: ChannelsContext,
+  refund: OpenRefund,
+): Promise<RefundCase | undefined> {
+  const { context, settlement, place } = channels;
+  const { network } = settlement;
+  const [channel, config] = await Promise.all([
+    readChannel(context.ledger, refund),
+    readChannelConfig(context.ledger, refund),
+  ]);
+  if (channel === undefined || config === undefined) return undefined;
+  // What is signed must know of each withdrawal.
+  const maxAgeMs = refund.state === "locked" ? 0 : network.pollMs / 2;
+  const header = await network.watcher.read(maxAgeMs);
+  const head = { number: Number(header.number), hash: header.hash };
+  const { contract } = place;
+  const ids = [refund.channelId];
+  const atHead = (await readChannels(network, { contract, ids, block: head })).get(
+    refund.channelId,
+  );
+  return atHead && { refund, channel, config, head, atHead };
+}
+
+/**
+ * The case's channel at a depth below the head; `undefined` where the chain is not that high.
+ *
+ * @throws RpcError, ZodError, ChannelReadError where a node lacks the state
+ */
+export async function readAtDepth(
+  { settlement: { network }, place: { contract } }: ChannelsContext,
+  { refund: { channelId }, head, atHead }: RefundCase,
+  depth: number,
+): Promise<ChannelReading | undefined> {
+  if (depth === 0) return atHead;
+  const block = await readBlock(network.rpc, head.number - depth);
+  if (block === undefined) return undefined;
+  return (await readChannels(network, { contract, ids: [channelId], block })).get(channelId);
+}
