@@ -8,7 +8,7 @@ import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import { findHashes } from "../ledger/transactions/find-transactions.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import { planQueued, planResumed } from "./fleet/plan-payments.ts";
-import { hasOutcome } from "./outcome-notifier.ts";
+import { hasOutcome } from "./has-outcome.ts";
 import { type StandingPayment, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";
 import { reservationLost } from "./unavailable-errors.ts";

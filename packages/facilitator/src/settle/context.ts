@@ -43,8 +43,18 @@ export interface SettlementTimes {
    * still be executed. More payments make it shorter, a deep chain longer.
    */
   settlingMs: number;
+  /**
+   * Time for which the chain must have other blocks in the place of final ones, before their
+   * payments are taken back.
+   */
+  disputeMs: number;
   /** Interval between reads of the head, the tip and the relayers' balances while nothing is open. */
   idleMs: number;
+  /**
+   * Pause between two looks at a refund that the engine works on. The longer pauses of refunds are
+   * multiples of it.
+   */
+  refundMs: number;
 }
 
 /** The times that are the same on all chains. */
@@ -90,7 +100,16 @@ export type FaultPointName =
   | "included"
   | "recorded"
   | "refund_signed"
-  | "refund_queued";
+  | "refund_queued"
+  | "deposit_queued"
+  | "deposit_recorded"
+  | "channel_admitted"
+  | "channel_charged"
+  | "channel_lowered"
+  | "channel_refund_locked"
+  | "channel_refund_signed"
+  | "channel_refund_noted"
+  | "channel_refund_ended";
 
 /** Shared by the parts of the settlement engine. */
 export interface SettlementContext {

@@ -18,6 +18,7 @@ import {
 import { createKnownQueues, type KnownQueues } from "./plan/known-queue.ts";
 import { planTransactions } from "./plan/planner.ts";
 import { type FollowUp, scheduleFollowUp } from "./plan/schedule-follow-up.ts";
+import { sendCalls, type WaitingCall } from "./plan/send-calls.ts";
 import { createRelayer, stopRelayer } from "./relay/relayer.ts";
 import type { Relayer } from "./relay/relayer-context.ts";
 import {
@@ -56,6 +57,8 @@ export interface NetworkSettlement {
   readonly queues: KnownQueues;
   readonly sharing: RelayerSharing;
   readonly handOver: HandOver;
+  /** Calls of ours that wait for the next plan. */
+  readonly calls: WaitingCall[];
   /** Turns the queue into transactions. */
   readonly planning: SingleFlight;
   readonly watch: BlockWatch;
@@ -151,6 +154,7 @@ export async function stopNetworkSettlement(settlement: NetworkSettlement): Prom
   followUp.cancel?.();
   await Promise.all(subscriptions.map((end) => end()));
   await planning.stop();
+  for (const { end } of settlement.calls.splice(0)) end("no_relayer");
   await sharing.stop();
   await Promise.all([watch.stop(), funds.stop(), retired.stop(), ...relayers.map(stopRelayer)]);
   passOn(settlement);
@@ -223,6 +227,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
     sharing,
     handOver: createHandOver({ context, network: network.network, sharing }),
     queues: createKnownQueues({ ledger, network: network.network, clock }),
+    calls: [],
     watch: startBlockWatch({
       context,
       network,
@@ -247,6 +252,7 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   sweep.isDue = false;
   try {
     await funds.whenRead;
+    await sendCalls(settlement, settlement.relayers);
     if ((isSweep || queues.hasDropped()) && maySweep(settlement)) {
       const patienceWith = patienceOf(settlement, context.times);
       sweep.isTakeover = false;

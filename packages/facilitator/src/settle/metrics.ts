@@ -1,4 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { createChannelMetrics } from "./channel-metrics.ts";
+import { createMoneyMetrics } from "./money-metrics.ts";
 
 /** The metrics of a facilitator, in a registry of its own. */
 export type SettlementMetrics = ReturnType<typeof createMetrics>;
@@ -20,6 +22,7 @@ export function createMetrics() {
 
   return {
     registry,
+    channels: createChannelMetrics(registry),
     // One histogram for each stage: labels would cost more than everything else about them.
     verifySeconds: latency("verify", "Time of a verification"),
     reserveSeconds: latency("reserve", "Time of a reservation"),
@@ -67,6 +70,7 @@ export function createMetrics() {
       labelNames: ["network", "delivered"] as const,
       registers,
     }),
+    ...createLossMetrics(registers),
     nodeCalls: new Counter({
       name: "coinslot_node_calls_total",
       help: "JSON-RPC calls to nodes by method; each call of a batch counts, as providers bill them",
@@ -103,11 +107,31 @@ export function createMetrics() {
       labelNames: ["network", "state"] as const,
       registers,
     }),
+    money: createMoneyMetrics(registry),
     ...createWebhookMetrics(registers),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
       help: "Transactions refused by nodes, by kind",
       labelNames: ["network", "error"] as const,
+      registers,
+    }),
+  };
+}
+
+/** The metrics of reorganisations deeper than final. */
+function createLossMetrics(registers: Registry[]) {
+  const labelNames = ["network", "delivered"] as const;
+  return {
+    deepReorganised: new Counter({
+      name: "coinslot_deep_reorganised_payments_total",
+      help: "Final payments whose block left the chain; delivered is true where their answer was sent",
+      labelNames,
+      registers,
+    }),
+    lost: new Counter({
+      name: "coinslot_lost_payments_total",
+      help: "Payments that were final, and have ended without their money",
+      labelNames,
       registers,
     }),
   };

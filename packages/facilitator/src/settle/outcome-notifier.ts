@@ -2,11 +2,14 @@ import type { Clock } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { Hex } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import type { ConcludedPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";
+import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import { channelOf } from "../ledger/process-id.ts";
 import { getConcluded } from "../ledger/queries/list-payments.ts";
 import type { Logger } from "../logger.ts";
+import { announceOutcome, countIncome } from "./announce-outcome.ts";
+import { hasOutcome } from "./has-outcome.ts";
 import type { SettlementMetrics } from "./metrics.ts";
+import { endWaits, forget, isFor, type WaitOptions, type Waits, waitFor } from "./outcome-waits.ts";
 import { pollWaits } from "./poll-waits.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 
@@ -31,10 +34,7 @@ export interface OutcomeNotifier {
    * last. Without a token, the outcome of any reservation counts. A payment that was not queued by
    * this call may have ended before it: `isResumed`.
    */
-  wait(
-    paymentId: string,
-    options: { token: string | undefined; timeoutMs: number; isResumed?: boolean },
-  ): Promise<ConcludedPayment | undefined>;
+  wait(paymentId: string, options: WaitOptions): Promise<ConcludedPayment | undefined>;
   /** Follows a payment for its events, also after the last waiter has gone. */
   follow(paymentId: string): void;
   /** Called with the payments whose outcome this process has recorded, in their current state. */
@@ -49,17 +49,8 @@ const channel = "coinslot_outcomes";
 /** Ids in one message: PostgreSQL takes 8,000 bytes, an id has 44. */
 const idsPerMessage = 150;
 
-/** A caller that waits for the outcome of a payment. */
-interface Waiter {
-  /** Of its reservation. A payment that failed or was released may be reserved again for another. */
-  token: string | undefined;
-  isResumed: boolean;
-  end(payment: ConcludedPayment | undefined | Promise<ConcludedPayment | undefined>): void;
-}
-
 /** The payments that this process waits for. */
-interface Notifier extends OutcomeNotifierOptions {
-  waiters: Map<string, Set<Waiter>>;
+interface Notifier extends OutcomeNotifierOptions, Waits {
   followed: Set<string>;
   /** Payments to be read from the ledger. */
   changed: Set<string>;
@@ -101,7 +92,10 @@ export async function createOutcomeNotifier(
       followed.add(paymentId);
     },
     publish(payments) {
-      for (const payment of payments) conclude(notifier, payment, { isOwn: true });
+      for (const payment of payments) {
+        countIncome(notifier, payment);
+        conclude(notifier, payment, { isOwn: true });
+      }
       for (const [channel, paymentIds] of idsByChannel(ledger.processId, payments)) {
         for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
           const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
@@ -164,62 +158,6 @@ function idsByChannel(
   return byChannel;
 }
 
-function waitFor(
-  { ledger, clock, waiters }: Notifier,
-  paymentId: string,
-  options: Parameters<OutcomeNotifier["wait"]>[1],
-): Promise<ConcludedPayment | undefined> {
-  const { token, timeoutMs, isResumed = false } = options;
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimer(() => {
-      forget(waiters, paymentId, waiter);
-      getConcluded(ledger, [paymentId]).then(
-        ([payment]) => resolve(payment && isFor(waiter, payment) ? payment : undefined),
-        reject,
-      );
-    }, timeoutMs);
-    const waiter: Waiter = {
-      token,
-      isResumed,
-      end(payment) {
-        cancel();
-        resolve(payment);
-      },
-    };
-    const waiting = waiters.get(paymentId);
-    if (waiting) waiting.add(waiter);
-    else waiters.set(paymentId, new Set([waiter]));
-  });
-}
-
-function forget(waiters: Notifier["waiters"], paymentId: string, waiter: Waiter): void {
-  const waiting = waiters.get(paymentId);
-  waiting?.delete(waiter);
-  if (waiting?.size === 0) waiters.delete(paymentId);
-}
-
-/** Ends all waits that have begun by now, by the payments' current state, or by the ledger's fault. */
-async function endWaits({ ledger, waiters }: Notifier): Promise<void> {
-  const waiting = [...waiters];
-  waiters.clear();
-  const ids = waiting.map(([id]) => id);
-  const reading = getConcluded(ledger, ids);
-  for (const [id, ended] of waiting) {
-    for (const waiter of ended) {
-      const current = reading.then((payments) => payments.find((payment) => payment.id === id));
-      waiter.end(
-        current.then((payment) => (payment && isFor(waiter, payment) ? payment : undefined)),
-      );
-    }
-  }
-  await Promise.allSettled([reading]);
-}
-
-/** True if a payment stands as it does by the waiter's own reservation. */
-function isFor({ token }: Waiter, payment: ConcludedPayment): boolean {
-  return token === undefined || token === payment.token;
-}
-
 async function readChanged(notifier: Notifier): Promise<void> {
   const ids = notifier.changed;
   notifier.changed = new Set();
@@ -253,47 +191,10 @@ function conclude(
   if (!hasOutcome(payment)) return;
   const { waiters, followed } = notifier;
   const wasFollowed = followed.delete(payment.id);
-  if (isOwn || wasFollowed) announce(notifier, payment);
+  if (isOwn || wasFollowed) announceOutcome(notifier, payment);
   for (const waiter of waiters.get(payment.id) ?? []) {
     if (!isFor(waiter, payment)) continue;
     forget(waiters, payment.id, waiter);
     waiter.end(payment);
-  }
-}
-
-function announce({ metrics, logger, emit }: Notifier, payment: ConcludedPayment): void {
-  const { authorization, inclusion, reason, state } = payment;
-  const { network } = authorization;
-  metrics.outcomes.inc({ network, outcome: state });
-  logger.info(
-    {
-      payment: payment.id,
-      state,
-      reason,
-      transaction: inclusion?.transactionHash,
-      ...authorization,
-    },
-    "payment outcome",
-  );
-  if (payment.state === "confirmed" && inclusion) {
-    const { transactionHash } = inclusion;
-    emit({ type: "settle_completed", authorization, transactionHash });
-  } else {
-    emit({ type: "settle_failed", authorization, reason: reason ?? "unexpected_settle_error" });
-  }
-}
-
-/** True if no work in flight can change the payment's state. */
-export function hasOutcome({ state }: PaymentStanding): boolean {
-  switch (state) {
-    case "confirmed":
-    case "failed":
-    case "expired":
-    case "released":
-      return true;
-    case "reserved":
-    case "queued":
-    case "submitted":
-      return false;
   }
 }

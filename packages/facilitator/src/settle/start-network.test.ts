@@ -78,6 +78,8 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
           sweepMs: 10_000,
           leadMs: 10_000,
           settlingMs: 10_000,
+          disputeMs: 120_000,
+          refundMs: 10_000,
           idleMs: 10_000,
         },
         now: Date.now,

@@ -1,4 +1,4 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
+import { RpcError, type RpcPool, type RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Execution } from "../../schemes/scheme.ts";
@@ -8,7 +8,8 @@ import type { LateLogs } from "./late-logs.ts";
 
 /** A search for executions of payments, by any sender. */
 interface Search {
-  rpc: RpcRequester;
+  /** A pool's endpoints are asked one by one where the first one has no log of a used payment. */
+  rpc: RpcRequester & Partial<Pick<RpcPool, "endpoints">>;
   payments: readonly OrderedPayment[];
   /** First block of each payment. Default: the one after the block that showed it as unused. */
   fromBlock?: ((payment: OrderedPayment) => bigint) | undefined;
@@ -26,7 +27,8 @@ interface Search {
  * A reorganisation may place an execution in a block that replaces the one which showed the
  * authorization as unused, or one below it. So a payment that is used by `toBlock`, and is not
  * found, is searched `finalAfter` blocks further back. A token's search begins at its lowest block.
- * Where no block has it, a machine that lags may have answered: its logs are awaited.
+ * Where no block has it, a machine that lags may have answered, or one that has no logs: the other
+ * endpoints are asked, and its logs are awaited.
  *
  * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
  */
@@ -65,12 +67,22 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
   });
   // A token that does not answer may have used them.
   const payments = seen.filter((_, index) => states[index] !== false);
-  const found = await searchBlocks({ ...search, payments }, (payment) => {
+  const from = (payment: OrderedPayment) => {
     const start = startOf(payment) - BigInt(finalAfter);
     return start < 0n ? 0n : start;
-  });
-  for (const [index, payment] of seen.entries()) {
-    if (states[index] !== true || found.has(payment)) continue;
+  };
+  const found = await searchBlocks({ ...search, payments }, from);
+  const used = seen.filter((_, index) => states[index] === true);
+  for (const node of rpc.endpoints ?? []) {
+    const lacking = used.filter((payment) => !found.has(payment));
+    if (lacking.length === 0) break;
+    const more = await searchBlocks({ ...search, rpc: node, payments: lacking }, from).catch(
+      ignore,
+    );
+    for (const [payment, execution] of more ?? []) found.set(payment, execution);
+  }
+  for (const payment of used) {
+    if (found.has(payment)) continue;
     if (lateLogs?.mayCome(payment.payment.id)) found.set(payment, { outcome: "unknown" });
   }
   return found;
@@ -105,6 +117,11 @@ export async function tryToFindExecutions(
     if (isNodesFault(error)) return undefined;
     throw error;
   }
+}
+
+/** One endpoint's fault is no fault of the others. */
+function ignore(error: unknown): undefined {
+  if (!isNodesFault(error)) throw error;
 }
 
 function isNodesFault(error: unknown): boolean {

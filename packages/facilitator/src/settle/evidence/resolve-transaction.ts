@@ -1,4 +1,4 @@
-import type { RpcRequester } from "@coinslot/chain";
+import type { RpcPool, RpcRequester } from "@coinslot/chain";
 import { parseTransaction } from "viem";
 import { callDataOf } from "../../evm/call-data.ts";
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
@@ -20,6 +20,8 @@ import { type Failure, outcomeOf } from "./outcome-of.ts";
 /** A payment fails after this many transactions that tried it unfairly. */
 const maxAttempts = 8;
 
+type Nodes = RpcRequester & Partial<Pick<RpcPool, "endpoints">>;
+
 /** Outcomes of the payments that an included transaction carries. */
 export interface Resolution {
   outcomes: PaymentOutcomes[];
@@ -40,7 +42,7 @@ export interface Resolution {
  * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {
-  network: { rpc: RpcRequester; lateLogs?: LateLogs } & Pick<
+  network: { rpc: Nodes; lateLogs?: LateLogs } & Pick<
     SettlementNetwork,
     "serveAfter" | "finalAfter"
   >;
@@ -75,7 +77,7 @@ export async function resolveTransaction(options: {
     return {
       outcomes: [requeue(transaction, tryAgain), ...outcomes],
       left: [...young, ...unexplained],
-      isSpoilt: sent !== undefined && !isFiller,
+      isSpoilt: sent?.content === "payments",
     };
   }
   const executed: OrderedPayment[] = [];
@@ -88,7 +90,7 @@ export async function resolveTransaction(options: {
       else absent.push(payment);
     }
   }
-  const ranOut = !isSingle && isExhausted(transaction, receipt);
+  const ranOut = !isSingle && sent?.content !== "calls" && isExhausted(transaction, receipt);
   const [unfair, tried] = partition(
     absent,
     ({ payment }) => ranOut && payment.attempts < maxAttempts,
@@ -131,7 +133,7 @@ export async function resolveTransaction(options: {
 }
 
 async function explainAbsent(
-  { rpc, finalAfter, lateLogs }: { rpc: RpcRequester; finalAfter: number; lateLogs?: LateLogs },
+  { rpc, finalAfter, lateLogs }: { rpc: Nodes; finalAfter: number; lateLogs?: LateLogs },
   absent: readonly OrderedPayment[],
   tried: Omit<Failure, "reason"> & { inclusion: Inclusion },
 ): Promise<{

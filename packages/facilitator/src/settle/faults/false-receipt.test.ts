@@ -33,6 +33,7 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
   let lie: ((raw: unknown) => Promise<Receipt>) | undefined;
   const known = new Map<unknown, Receipt>();
   let last: Receipt | undefined;
+  let movedAsForged: bigint | undefined;
   proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
     if (method === "eth_sendRawTransaction" && isHex(raw) && lie !== undefined) {
       const hash = keccak256(raw);
@@ -77,14 +78,18 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
         const { client } = devnet;
         if (!isHex(raw)) throw new TypeError("No transaction");
         const hash = await client.sendRawTransaction({ serializedTransaction: raw });
-        const receipt = await readReceipt(devnet.rpcUrl, hash);
+        // Mined at once, and indexed a moment later.
+        const receipt = await vi.waitFor(() => readReceipt(devnet.rpcUrl, hash), patience);
         await devnet.reorg({ depth: 1 });
         const { hash: blockHash } = await client.getBlock();
+        movedAsForged = await here.balanceOf(devnet.accounts.seller.address);
         return { ...receipt, blockHash };
       };
     },
     countUsed: () =>
       devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address }),
+    /** Income while a receipt was forged. A relayer may send the transaction again at once. */
+    movedAsForged: () => movedAsForged,
     income: () => here.balanceOf(devnet.accounts.seller.address),
   };
 }
@@ -111,10 +116,11 @@ describe.each(engines)(
     });
 
     it("moves the money that a forged receipt has shown, once", async () => {
-      const { facilitator, pay, forgeReceipt, countUsed, income } = await begin(engine);
+      const { facilitator, pay, forgeReceipt, countUsed, movedAsForged, income } =
+        await begin(engine);
       forgeReceipt();
       expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-      expect(await income()).toBe(0n);
+      expect(movedAsForged()).toBe(0n);
       expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
       await vi.waitFor(async () => expect(await income()).toBe(2_000n), patience);
       expect(await countUsed()).toBe(2);
@@ -125,9 +131,10 @@ describe.each(engines)(
     });
 
     it("moves it also where it counted as final, as on a fork that is gone", async () => {
-      const { devnet, facilitator, pay, forgeReceipt, income } = await begin(engine, {
-        finalAfter: 2,
-      });
+      const { devnet, facilitator, pay, forgeReceipt, movedAsForged, income } = await begin(
+        engine,
+        { finalAfter: 2 },
+      );
       forgeReceipt();
       expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
       await devnet.mine(4);
@@ -135,7 +142,7 @@ describe.each(engines)(
         const [payment] = (await facilitator.payments.list()).payments;
         expect(payment?.finalAt).toBeDefined();
       }, patience);
-      expect(await income()).toBe(0n);
+      expect(movedAsForged()).toBe(0n);
       expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
       await vi.waitFor(async () => expect(await income()).toBe(2_000n), patience);
     });

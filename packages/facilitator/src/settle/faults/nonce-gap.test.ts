@@ -1,6 +1,6 @@
 import type { SettleResponse } from "@coinslot/protocol";
 import { isHex, keccak256 } from "viem";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import type { Logger } from "../../logger.ts";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
@@ -24,9 +24,11 @@ afterEach(async () => {
 async function begin(lies: number, { by = 5, chainId }: { by?: number; chainId?: string } = {}) {
   const here = await startSettlingDevnet("sqlite");
   settling = here;
-  const lying = { lies, hasLied: false, isSwallowing: false };
+  const lying = { lies, hasLied: false, isSwallowing: false, sends: 0, raws: new Set<string>() };
   proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
     if (method === "eth_sendRawTransaction" && lying.isSwallowing && isHex(raw)) {
+      lying.sends += 1;
+      lying.raws.add(raw);
       return { result: keccak256(raw) };
     }
     const answer = await ask();
@@ -37,7 +39,7 @@ async function begin(lies: number, { by = 5, chainId }: { by?: number; chainId?:
     lying.lies -= 1;
     lying.hasLied = true;
     if (!("result" in answer)) return answer;
-    return { result: `0x${(Number(answer.result) + by).toString(16)}` };
+    return { result: `0x${Math.max(0, Number(answer.result) + by).toString(16)}` };
   });
   const warnings: string[] = [];
   const note = (_fields: object, text?: string) => void warnings.push(text ?? "");
@@ -86,25 +88,61 @@ describe("a node that reports a nonce above the true one", () => {
     expect(await countUsed()).toBe(1);
   });
 
-  it("far above it, again and again, has no gap filled: the log has an error instead", async () => {
-    const { start, pay, options, countUsed, lying, warnings } = await begin(
-      Number.POSITIVE_INFINITY,
-      { by: 100_000 },
-    );
-    const requests = holdRequests();
-    const facilitator = await start({ ...options, ...requests.options });
-    const paid = await pay();
-    const pending = settle(facilitator, paid);
+  it("far above it, for good, stops a relayer until the node is right again", async () => {
+    const here = await begin(0, { by: 100_000 });
+    const { devnet, start, pay, options, countUsed, lying, warnings, balanceOf } = here;
+    const former = await start(options);
+    expect(await settle(former, await pay())).toMatchObject({ success: true });
+    await former.close();
+    lying.lies = Number.POSITIVE_INFINITY;
+    const facilitator = await start(options);
+    const pending = settle(facilitator, await pay());
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list({ state: "submitted" });
+      expect(payments).toHaveLength(1);
+    }, 20_000);
+    expect(warnings.filter((text) => text.includes("far ahead of the ledger's"))).toHaveLength(1);
+    lying.lies = 0;
+    expect(await pending).toMatchObject({ success: true });
+    expect(
+      warnings.filter((text) => text.includes("far below those that were signed")),
+    ).toHaveLength(1);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(3);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+
+  it("far above it, for good, leaves no nonce behind that is never used", async () => {
+    const here = await begin(Number.POSITIVE_INFINITY, { by: 300 });
+    const { devnet, start, pay, options, countUsed, lying, balanceOf } = here;
+    const facilitator = await start(options);
+    const pending = settle(facilitator, await pay());
     await vi.waitFor(async () => {
       const { payments } = await facilitator.payments.list({ state: "submitted" });
       expect(payments).toHaveLength(1);
     }, 20_000);
     lying.lies = 0;
-    const isTold = () => warnings.some((text) => text.includes("far below those that were signed"));
-    await vi.waitFor(() => expect(isTold()).toBe(true), 20_000);
-    requests.end();
-    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
-    expect(await countUsed()).toBe(0);
+    expect(await pending).toMatchObject({ success: true });
+    // The relayer comes to the nonce of the transaction that was given up.
+    await devnet.client.setNonce({ address: devnet.accounts.relayer.address, nonce: 300 });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBeGreaterThanOrEqual(302);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+
+  it.each([5, 100_000])("%i above it, for good, is outvoted by another node", async (by) => {
+    const { devnet, start, pay, options, countUsed, warnings } = await begin(
+      Number.POSITIVE_INFINITY,
+      { by },
+    );
+    const rpcUrls = [...options.network.rpcUrls, devnet.rpcUrl];
+    const facilitator = await start({ ...options, network: { ...options.network, rpcUrls } });
+    for (let count = 1; count <= 2; count += 1) {
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      expect(await countUsed()).toBe(count);
+    }
+    expect(warnings).toContain("a node was wrong about the nonce");
   });
 
   it("causes no second payment, even if a transaction counts as lost meanwhile", async () => {
@@ -136,6 +174,69 @@ describe("a node that reports a nonce above the true one", () => {
     await vi.waitFor(async () => expect(await countUsed()).toBeGreaterThan(5), 20_000);
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  });
+});
+
+describe("a node that reports a nonce far below the true one", () => {
+  it("because it is stuck at an old block has no say, where the ledger was restored", async () => {
+    const { devnet, start, pay, options, countUsed, balanceOf } = await begin(0);
+    const { relayer, seller } = devnet.accounts;
+    const stuck = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method === "eth_blockNumber") return { result: "0x1" };
+      return method === "eth_getTransactionCount" ? { result: "0x1" } : ask();
+    });
+    onTestFinished(() => stuck.close());
+    const rpcUrls = [...options.network.rpcUrls, stuck.url];
+    const facilitator = await start({ ...options, network: { ...options.network, rpcUrls } });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    // Rows that a restored ledger lacks.
+    await devnet.client.setNonce({ address: relayer.address, nonce: 300 });
+    await devnet.mine(40);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(301);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
+  });
+
+  it.each([5, 300])(
+    "for good, at the right block, holds up no relayer whose restored ledger lacks %i nonces",
+    async (nonce) => {
+      const { devnet, start, pay, options, countUsed, balanceOf } = await begin(0);
+      const { relayer, seller } = devnet.accounts;
+      const low = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+        method === "eth_getTransactionCount" ? { result: "0x1" } : ask(),
+      );
+      onTestFinished(() => low.close());
+      const rpcUrls = [...options.network.rpcUrls, low.url];
+      const facilitator = await start({ ...options, network: { ...options.network, rpcUrls } });
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      await devnet.client.setNonce({ address: relayer.address, nonce });
+      for (let count = 1; count <= 2; count += 1) {
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+        expect(await countUsed()).toBe(nonce + count);
+      }
+      expect(await balanceOf(seller.address)).toBe(3_000n);
+    },
+  );
+
+  it("for good gets no second transaction of a payment: the ledger has included ones above it", async () => {
+    const { devnet, start, pay, options, countUsed, lying, warnings, balanceOf } = await begin(0, {
+      by: -100_000,
+    });
+    const { relayer, seller } = devnet.accounts;
+    await devnet.client.setNonce({ address: relayer.address, nonce: 300 });
+    const facilitator = await start(options);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    [lying.lies, lying.isSwallowing] = [Number.POSITIVE_INFINITY, true];
+    const pending = settle(facilitator, await pay());
+    const told = () => warnings.filter((text) => text.includes("far below those that were signed"));
+    await vi.waitFor(() => expect(told()).toHaveLength(1), 20_000);
+    const { sends } = lying;
+    await vi.waitFor(() => expect(lying.sends).toBeGreaterThan(sends + 8), 20_000);
+    expect(lying.raws.size).toBe(1);
+    [lying.lies, lying.isSwallowing] = [0, false];
+    expect(await pending).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(302);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
   });
 });
 

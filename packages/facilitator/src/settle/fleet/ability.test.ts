@@ -34,6 +34,8 @@ function createRelayer(relayer: Address, inFlight: number): Able["relayers"][num
       lease: { name: relayer, owner: "here", epoch: 1, expiresAtMs: 1 },
       nextNonce: inFlight,
       open: new Map(open.map((transaction) => [transaction.id, transaction])),
+      farSince: undefined,
+      isFarLogged: false,
     },
     leaving: undefined,
     signer: { address: relayer, signTransaction: async () => "0x" },

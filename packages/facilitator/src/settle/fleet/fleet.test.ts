@@ -341,6 +341,43 @@ describe("processes that share relayers, on PostgreSQL", () => {
     expect(await Promise.all(waiting)).toMatchObject([{ success: true }, { success: true }]);
   });
 
+  it("send what they have just stored, and give the relayer back after that", async () => {
+    const { join, untilShared, pay } = await begin();
+    const leaseMs = 60_001;
+    const sent: string[] = [];
+    const noteAs = (name: string) => {
+      const note = (_fields: object, text?: string) => {
+        if (text === "transaction sent") sent.push(name);
+      };
+      return { debug: note, info: note, warn: note, error: note };
+    };
+    let leave = () => {};
+    const isLeaving = new Promise<void>((resolve) => {
+      leave = resolve;
+    });
+    const first = await join(2, {
+      times: { ...noSweeps, leaseMs },
+      logger: noteAs("first"),
+      clock: {
+        ...systemClock,
+        setTimer(run, delayMs) {
+          // Of a relayer that is about to be given back: a lease's own deadline is a little earlier.
+          if (delayMs === leaseMs) leave();
+          return systemClock.setTimer(run, delayMs);
+        },
+      },
+      async faultPoint(name) {
+        if (name !== "stored" || sent.length > 0) return;
+        await join(2, { times: { ...noSweeps, leaseMs }, logger: noteAs("second") });
+        await isLeaving;
+      },
+    });
+    await untilShared([2]);
+    expect(await settle(first, await pay())).toMatchObject({ success: true });
+    await untilShared([1, 1]);
+    expect(sent).toEqual(["first"]);
+  });
+
   it("settle what a process has queued when it stops", async () => {
     const { devnet, join, untilShared, pay, carriers, balanceOf } = await begin();
     const options = { maxTransactionsInFlight: 1, times: noSweeps };

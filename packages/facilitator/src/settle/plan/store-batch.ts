@@ -1,5 +1,6 @@
 import { createSortableId } from "../../ledger/sortable-id.ts";
 import {
+  type NewTransaction,
   type StoreOutcome,
   storeTransaction,
 } from "../../ledger/transactions/store-transaction.ts";
@@ -17,21 +18,39 @@ import type { ComposedCall } from "./compose-call.ts";
  * Signs a transaction, stores it together with the move of its payments, and only then sends it.
  *
  * The racer is the lease keeper: it may lose the lease and take another one at each `await`. So a
- * refusal ends the lease that was written with, and no other.
+ * refusal ends the lease that was written with, and no other. A relayer that is to be given back
+ * waits for this: its next holder would send the transaction only once it has reconciled.
  *
  * @returns whether it was stored. If not, the queue or the relayer has changed, or its signer rests.
  */
-export async function storeBatch(options: {
+export async function storeBatch(options: StoreBatchOptions): Promise<boolean> {
+  const { relayer } = options;
+  relayer.isStoring = true;
+  try {
+    return await signAndStore(options);
+  } finally {
+    relayer.isStoring = false;
+    // Its end may wait for this.
+    if (relayer.leaving) relayer.polling.trigger();
+  }
+}
+
+interface StoreBatchOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   relayer: Relayer;
+  /** Empty in a transaction that makes calls of ours. */
   chosen: readonly Candidate[];
+  /** Writes the rows of calls of ours in the same database transaction. */
+  alongside?: NewTransaction["alongside"];
   call: ComposedCall;
   fees: Fees;
   /** Time by the clock at which its plan began. */
   plannedAt: number;
-}): Promise<boolean> {
-  const { context, network, relayer, chosen, call, fees, plannedAt } = options;
+}
+
+async function signAndStore(options: StoreBatchOptions): Promise<boolean> {
+  const { context, network, relayer, chosen, alongside, call, fees, plannedAt } = options;
   const { ledger, notifier, simulationCache, metrics, faultPoint, clock } = context;
   const { signer, identity, state } = relayer;
   const { lease, nextNonce: nonce } = state;
@@ -45,7 +64,7 @@ export async function storeBatch(options: {
     data,
     gasLimit,
     fees,
-    content: "payments",
+    content: chosen.length === 0 ? "calls" : "payments",
   });
   if (broadcast === undefined) return false;
   await faultPoint("signed");
@@ -61,6 +80,7 @@ export async function storeBatch(options: {
   try {
     outcome = await storeTransaction(ledger, lease, {
       payments: chosen.map(({ payment }) => payment),
+      alongside,
       ...record,
     });
     if (outcome === "stored") await faultPoint("stored");
@@ -84,7 +104,7 @@ export async function storeBatch(options: {
       return false;
   }
   for (const each of chosen) simulationCache.forget(claimOf(each));
-  metrics.batchSize.observe({ network: network.network }, chosen.length);
+  if (chosen.length > 0) metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });
   const createdAt = context.now();
   const payments = chosen.map(({ payment, order }) => ({

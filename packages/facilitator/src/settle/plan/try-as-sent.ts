@@ -1,6 +1,5 @@
-import { RpcResponseError } from "@coinslot/chain";
+import { isRevert, RpcResponseError } from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
-import { isRevert } from "../../evm/is-revert.ts";
 import type { SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import type { ComposedCall } from "./compose-call.ts";

@@ -30,16 +30,21 @@ export async function dispatchTransaction(
   if (!(await ledger.leases.isHeld(lease))) return keeper.lost(lease);
   if (state.lease !== lease) return;
   const form = newestForm(transaction);
+  const isAgain = transaction.sentAt !== undefined;
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
   transaction.unanswered += 1;
-  const result = await sendTransaction({ context, network, broadcast: form }).finally(() => {
-    transaction.unanswered -= 1;
-  });
+  const result = await sendTransaction({ context, network, broadcast: form, isAgain }).finally(
+    () => {
+      transaction.unanswered -= 1;
+    },
+  );
   if (result.outcome !== "refused" || !isUntaken(result.error)) {
     transaction.maybeSent = true;
     transaction.isTooLate = false;
   }
+  transaction.isNonceRefused =
+    result.outcome === "refused" && result.error === "nonce_too_low" && result.isByAll;
   await faultPoint("broadcast");
   if (result.outcome !== "refused" || state.lease !== lease) return;
   switch (result.error) {

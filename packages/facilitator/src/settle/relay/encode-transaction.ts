@@ -1,6 +1,5 @@
-import type { Hex } from "@coinslot/protocol";
+import { type Hex, keccak256 } from "@coinslot/protocol";
 import { toRlp } from "viem";
-import { keccak256 } from "../../evm/keccak.ts";
 import type { RelayerTransaction } from "./relayer-signer.ts";
 
 type Fields = (Uint8Array | never[])[];

@@ -25,6 +25,8 @@ export interface FeeQuoterOptions {
 export interface FeeQuoter {
   /** `undefined`: the chain asks more than the cap allows, so nothing should be sent now. */
   quote(): Promise<Fees | undefined>;
+  /** Fees at the cap, for a transaction that is worth them and has a deadline. */
+  ceiling(): Promise<Fees>;
   /**
    * Fees of a replacement: at least an eighth more than before in every part, and at least today's
    * quote. Pools ask for a tenth. `undefined`: that is over the cap.
@@ -53,8 +55,8 @@ const quietMs = 90_000;
 
 /**
  * Quotes fees from the base fee of the newest block, and from the node's tip. After a quiet time
- * both may be a minute old. So a payment that comes alone costs no request for them. What is
- * offered then lasts for twelve full blocks, and a transaction that waits longer is replaced.
+ * both may be a minute old. So a payment that comes alone costs no request for them. The
+ * offered fee lasts for twelve full blocks, and a transaction that waits longer is replaced.
  */
 export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
   const { rpc, feeModel, maxFeePerGasCap, tip: fixedTip, now } = options;
@@ -112,6 +114,15 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
       if (priceOf(quiet.fees) <= maxFeePerGasCap) return quiet.fees;
       const { fees, least } = await feesBy(freshMs);
       return capped(fees, least);
+    },
+    async ceiling() {
+      const { fees } = await feesBy(freshMs);
+      if (fees.type === "legacy") return { type: "legacy", gasPrice: maxFeePerGasCap };
+      return {
+        type: "eip1559",
+        maxFeePerGas: maxFeePerGasCap,
+        maxPriorityFeePerGas: min(fees.maxPriorityFeePerGas, maxFeePerGasCap),
+      };
     },
     async raise(before) {
       const { fees } = await feesBy(freshMs);

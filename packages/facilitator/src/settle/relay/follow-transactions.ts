@@ -1,18 +1,14 @@
-import { RpcUnavailableError } from "@coinslot/chain";
-import {
-  readReceipt,
-  receiptCall,
-  type TransactionReceipt,
-} from "../../evm/transaction-receipt.ts";
+import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
+import { readReceipts } from "./read-receipts.ts";
 import { recordReceipt } from "./record-receipt.ts";
 import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
-import { resendStuck } from "./resend-stuck.ts";
+import { comeNear, resendStuck } from "./resend-stuck.ts";
 
 /**
  * Reads receipts, records outcomes, and resends or replaces transactions that take too long. A
- * transaction whose receipt cannot be read waits for the next poll. After `replaceMs` it is resent
- * like a missing one, since those behind its nonce wait for it. The others go on. A relayer that
+ * transaction whose receipt cannot be read waits for the next poll. After `replaceMs`, or `resendMs`
+ * where there are other endpoints, it is resent like a missing one, since those behind its nonce wait for it. The others go on. A relayer that
  * loses its lease meanwhile, and regains it, follows other objects: this poll ends there.
  *
  * @throws RpcUnavailableError when no node answers anything.
@@ -28,9 +24,12 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
   );
   // A payment is served by depth only from a head that this process has read itself.
   const head = needsDepth ? (await network.watcher.read(network.pollMs / 2)).number : 0n;
-  const { receipts, faults } = await readReceipts(relayer, open);
+  const { receipts, faults } = await readReceipts(network.rpc, open);
   const missing: TrackedTransaction[] = [];
   const now = clock.now();
+  const { rpc, times } = network;
+  // Other endpoints may return what the first one does not.
+  const patienceMs = rpc.endpoints.length > 1 ? times.resendMs() : times.replaceMs();
   for (const transaction of open) {
     if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
@@ -38,8 +37,7 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
     if (err !== undefined && receipt === undefined) {
       logFault(relayer, transaction, err);
       transaction.unreadableSince ??= now;
-      if (now - transaction.unreadableSince >= relayer.network.times.replaceMs())
-        missing.push(transaction);
+      if (now - transaction.unreadableSince >= patienceMs) missing.push(transaction);
       continue;
     }
     transaction.unreadableSince = undefined;
@@ -48,7 +46,8 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
     else missing.push(transaction);
   }
   if (receipts.size > 0) relayer.onCapacity();
-  await resendStuck(relayer, missing, lease);
+  if (missing.length === 0) comeNear(relayer);
+  await resendStuck(relayer, missing, { lease, head });
 }
 
 /** Logs the first fault of a transaction: each poll would repeat it. */
@@ -59,28 +58,6 @@ function logFault({ context, labels }: Relayer, transaction: TrackedTransaction,
     { err, ...labels, nonce: transaction.nonce },
     "a node's answer about a transaction's receipt cannot be read; asking again",
   );
-}
-
-/** By transaction: a form's receipt, and a fault in the answer about a form. */
-async function readReceipts(
-  { network }: Relayer,
-  open: readonly TrackedTransaction[],
-): Promise<{ receipts: Map<string, TransactionReceipt>; faults: Map<string, Error> }> {
-  const asked = open.flatMap(({ id, broadcasts }) => broadcasts.map(({ hash }) => ({ id, hash })));
-  const outcomes = await network.rpc.requestMany(asked.map(({ hash }) => receiptCall(hash)));
-  const receipts = new Map<string, TransactionReceipt>();
-  const faults = new Map<string, Error>();
-  let unavailable: RpcUnavailableError | undefined;
-  let isAnswered = false;
-  for (const [index, { id, hash }] of asked.entries()) {
-    const { receipt, fault } = readReceipt(hash, outcomes[index]);
-    if (receipt) receipts.set(id, receipt);
-    if (fault) faults.set(id, fault);
-    if (fault instanceof RpcUnavailableError) unavailable = fault;
-    else isAnswered = true;
-  }
-  if (unavailable !== undefined && !isAnswered) throw unavailable;
-  return { receipts, faults };
 }
 
 function notice(

@@ -4,12 +4,12 @@ import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openLedger } from "../../ledger/open-ledger.ts";
 import { silentLogger } from "../../logger.ts";
-import { createTestLedger } from "../../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
 import { keepLease } from "./lease-keeper.ts";
 
 describe.each(["sqlite", "postgres"] as const)("a kept lease on %s", (engine) => {
   it("is given up when it expires during a hanging renewal, and taken again later", async () => {
-    const place = await createTestLedger(engine);
+    const place = await copyMigratedLedger(engine);
     onTestFinished(place.drop);
     const { database, close } = await openLedger({ url: place.url, processId: "here" });
     onTestFinished(close);

@@ -3,12 +3,13 @@ import {
   findOpenIds,
   findOpenTransactions,
 } from "../../ledger/transactions/find-transactions.ts";
+import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { msToBlockPoll } from "../pace/ms-to-block-poll.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
 import { followHeads, type Relayer, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
-import { countUsedNonces } from "./used-nonces.ts";
+import { countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
  * Compares ledger and chain under a new lease, after a block has left the chain, or where the ledger
@@ -18,17 +19,22 @@ import { countUsedNonces } from "./used-nonces.ts";
 export async function reconcile(relayer: Relayer): Promise<void> {
   relayer.isStale = true;
   const { context, state, identity, labels } = relayer;
-  const { ledger, clock, metrics } = context;
+  const { ledger, clock, metrics, logger } = context;
   const { lease } = state;
   if (lease === undefined) return;
+  const highest = await findHighestNonce(ledger, identity);
+  const known = Math.max(state.nextNonce ?? 0, (highest ?? -1) + 1);
+  const used = await countUsedNonces(relayer, known);
+  if (highest !== undefined && used - known > maxGap) {
+    logger.error(
+      { ...labels, used, next: known },
+      "the chain's nonces are far ahead of the ledger's: the ledger was restored, another program uses the key, or the node is wrong",
+    );
+  }
+  const next = await reopenFrom(relayer, Math.max(known, used));
   // A transaction is stored before it is followed: the read below has those that are still open.
   const followed = [...state.open.keys()];
-  const [open, highest = -1] = await Promise.all([
-    findOpenTransactions(ledger, identity),
-    findHighestNonce(ledger, identity),
-  ]);
-  const next = Math.max(state.nextNonce ?? 0, highest + 1);
-  const used = await countUsedNonces(relayer, next);
+  const open = await findOpenTransactions(ledger, identity);
   if (state.lease?.epoch !== lease.epoch) return;
   const openIds = new Set(open.map(({ id }) => id));
   for (const id of followed) if (!openIds.has(id)) state.open.delete(id);
@@ -47,9 +53,20 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   if (state.lease?.epoch !== lease.epoch) return;
   // Only now: work that breaks off before this starts again from its beginning.
   relayer.isStale = false;
-  state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
+  state.farSince = undefined;
+  state.nextNonce = Math.max(state.nextNonce ?? 0, next);
   relayer.resolveSettled();
   relayer.onReconciled();
+}
+
+/**
+ * The first nonce from `nonce` on that no transaction has. Transactions that were given up with
+ * these nonces are open again: the chain has come to them.
+ */
+async function reopenFrom({ context, identity }: Relayer, nonce: number): Promise<number> {
+  let next = nonce;
+  while (await reopenTransaction(context.ledger, { ...identity, nonce: next })) next += 1;
+  return next;
 }
 
 /** Reconciles if the ledger has open transactions that are not followed here. */

@@ -1,4 +1,5 @@
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
+import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { resolveTransaction } from "../evidence/resolve-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
@@ -51,8 +52,25 @@ export async function recordReceipt(
   if (isComplete) {
     state.open.delete(transaction.id);
     metrics.transactions.inc({ network: network.network, event: "settled" });
+    if (gasCost !== undefined) metrics.money.gas(labels, gasCost);
   }
+  countGasShares(relayer, changed, receipt);
   const requeued = outcomes.flatMap(({ requeued }) => requeued?.ids ?? []);
   if (requeued.length > 0) relayer.onRequeued(requeued);
   notifier.publish(changed);
+}
+
+/** Counts the parts of the gas by what was sold. */
+function countGasShares(
+  { context: { metrics } }: Relayer,
+  changed: readonly ConcludedPayment[],
+  { gasUsed, gasCost }: TransactionReceipt,
+): void {
+  if (gasCost === undefined || gasUsed === 0n) return;
+  for (const { authorization, recorded } of changed) {
+    if (recorded === undefined || recorded.isRefund || recorded.gasShare === null) continue;
+    const { network, asset } = authorization;
+    const wei = (BigInt(recorded.gasShare) * gasCost) / gasUsed;
+    metrics.money.gasShare({ network, asset, routeId: recorded.routeId }, wei);
+  }
 }

@@ -43,6 +43,8 @@ export interface Relayer extends RelayerOptions {
   sweeping: SingleFlight;
   /** Polls for receipts. */
   polling: SingleFlight;
+  /** True while a transaction is signed and stored, which is in flight after that. */
+  isStoring: boolean;
   /** Transactions on their way to a node. */
   sending: Set<Promise<void>>;
   /** Usual time from the beginning of a plan to a node's answer to its transaction. */
@@ -71,7 +73,8 @@ export interface Relayer extends RelayerOptions {
 
 /**
  * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
- * transactions, and its signer does not rest. Retired relayers are never asked.
+ * transactions, whose nonces the chain can come to, and its signer does not rest. Retired relayers
+ * are never asked.
  */
 export function isReady({
   state,
@@ -81,10 +84,16 @@ export function isReady({
   return (
     state.lease !== undefined &&
     state.nextNonce !== undefined &&
+    state.farSince === undefined &&
     leaving === undefined &&
     signer !== undefined &&
     signer.fault?.() === undefined
   );
+}
+
+/** True if a transaction of the relayer is in flight, or about to be. */
+export function isBusy({ state, isStoring }: Pick<Relayer, "state" | "isStoring">): boolean {
+  return isStoring || countInFlight(state) > 0;
 }
 
 /**

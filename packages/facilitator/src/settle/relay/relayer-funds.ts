@@ -47,6 +47,8 @@ export interface RelayerFunds {
   cannotPay(relayer: Address): void;
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
+  /** The known balances, in wei. */
+  balances(): ReadonlyMap<Address, bigint>;
   /** Resolves when the balances have been read once, or could not be. */
   whenRead: Promise<void>;
   /** Reads the balances now. */
@@ -173,6 +175,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
       tooLow.set(relayer, { balance, until: clock.now() + maxReadMsWhenExhausted });
     },
     balanceFor,
+    balances: () => new Map([...balances].map(([relayer, { balance }]) => [relayer, balance])),
     whenRead: looked,
     readNow,
     learn(known) {

@@ -23,6 +23,8 @@ export interface TrackedTransaction extends OpenTransaction {
   unanswered: number;
   /** Its nonce was used before any node had it: it cannot be what has used it. */
   isTooLate: boolean;
+  /** Every endpoint has refused its newest form as one with a used nonce. */
+  isNonceRefused: boolean;
   /** Number of a node's answers that it would never take the transaction. */
   refusals: number;
   /** A node has returned that the relayer cannot pay the form that was sent last. */
@@ -40,6 +42,10 @@ export interface RelayerState {
    */
   nextNonce: number | undefined;
   open: Map<string, TrackedTransaction>;
+  /** Since when the chain's nonces are seen far below the open ones. */
+  farSince: number | undefined;
+  /** The log has a line about that. */
+  isFarLogged: boolean;
 }
 
 /** Begins to track an open transaction. */
@@ -55,6 +61,7 @@ export function trackedFrom(transaction: OpenTransaction, now: number): TrackedT
     maybeSent: true,
     unanswered: 0,
     isTooLate: false,
+    isNonceRefused: false,
     refusals: 0,
     isTooDear: false,
     isIncluded: false,

@@ -7,7 +7,13 @@ import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
 import { createReceiptPollInterval } from "./receipt-poll-interval.ts";
 import { compareLedger, pollTransactions, reconcile } from "./reconcile.ts";
-import { followHeads, type Relayer, type RelayerOptions, schedulePoll } from "./relayer-context.ts";
+import {
+  followHeads,
+  isBusy,
+  type Relayer,
+  type RelayerOptions,
+  schedulePoll,
+} from "./relayer-context.ts";
 import { countInFlight, type TrackedTransaction } from "./relayer-state.ts";
 
 /**
@@ -28,8 +34,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
     ...options,
     identity,
     labels: { network: network.network, relayer: address },
-    state: { lease: undefined, nextNonce: undefined, open: new Map() },
+    state: {
+      lease: undefined,
+      nextNonce: undefined,
+      open: new Map(),
+      farSince: undefined,
+      isFarLogged: false,
+    },
     pace: createReceiptPollInterval({ maxMs: network.pollMs, blocks: network.blocks }),
+    isStoring: false,
     sending: new Set(),
     dispatchMs: 20,
     nextPoll: { at: Number.POSITIVE_INFINITY, cancel: undefined },
@@ -47,7 +60,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     polling: createSingleFlight(() =>
       attempt(relayer, "follow its transactions", async () => {
         await pollTransactions(relayer);
-        if (relayer.leaving && countInFlight(relayer.state) === 0) await endLeaving(relayer);
+        if (relayer.leaving && !isBusy(relayer)) await endLeaving(relayer);
       }),
     ),
     keeper: keepLease({
@@ -95,14 +108,14 @@ export function launchTransaction(
 }
 
 /**
- * Gives the lease back for another process, once no transaction of the relayer is in flight, or
- * after a time. The next holder follows what is left.
+ * Gives the lease back for another process, once no transaction of the relayer is in flight or about
+ * to be, or after a time. The next holder follows what is left.
  */
 export function leaveRelayer(relayer: Relayer, { withinMs }: { withinMs: number }): void {
   const { state, context, leaving } = relayer;
   if (leaving !== undefined || state.lease === undefined) return;
   relayer.leaving = context.clock.setTimer(() => void endLeaving(relayer), withinMs);
-  if (countInFlight(state) === 0) void endLeaving(relayer);
+  if (!isBusy(relayer)) void endLeaving(relayer);
 }
 
 async function endLeaving(relayer: Relayer): Promise<void> {
@@ -143,6 +156,8 @@ function changeLease(relayer: Relayer, lease: Relayer["state"]["lease"]): void {
   const { state, labels, context } = relayer;
   state.lease = lease;
   state.nextNonce = undefined;
+  state.farSince = undefined;
+  state.isFarLogged = false;
   state.open.clear();
   context.metrics.inFlight.set(labels, 0);
   followHeads(relayer);

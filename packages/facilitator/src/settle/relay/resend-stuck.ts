@@ -1,22 +1,24 @@
 import type { Lease } from "@coinslot/storage";
 import { readBlockTime } from "../../ledger/queries/common-time.ts";
-import { loseTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
+import { giveUpFar, loseOpen } from "./give-up-far.ts";
+import { readReceiptsEverywhere } from "./read-receipts.ts";
+import { recordReceipt } from "./record-receipt.ts";
 import type { Relayer } from "./relayer-context.ts";
 import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { reportSigner } from "./sign-or-rest.ts";
-import { countUsedNonces, maxGap } from "./used-nonces.ts";
+import { countRefusedNonces, countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
- * Resends a transaction that no block holds, then replaces it; or finds its nonce used by another
- * sender. Ends where `lease` is over: under a new one, the relayer follows other objects.
+ * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself, as
+ * another endpoint has its receipt, or by another sender. Ends where `lease` is over: under a new one, the relayer follows other objects.
  */
 export async function resendStuck(
   relayer: Relayer,
   missing: readonly TrackedTransaction[],
-  lease: Lease,
+  { lease, head }: { lease: Lease; head: bigint },
 ): Promise<void> {
   const { state } = relayer;
   const { times } = relayer.network;
@@ -28,14 +30,21 @@ export async function resendStuck(
   // While nothing else needs it, the head may be old: it decides which payments are over.
   const header = await relayer.network.watcher.read(times.resendMs());
   const time = await readBlockTime(relayer.context.ledger, header);
-  const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
+  const used = await countUsed(relayer, late);
   if (state.lease !== lease) return;
-  await fillGap(relayer, used, lease);
+  if ((await fillGap(relayer, used, lease)) === "far") return;
   if (state.lease !== lease) return;
   // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
+  const usedUp = late.filter(({ nonce }) => nonce < used);
+  const receipts = await readReceiptsEverywhere(relayer, usedUp);
   for (const transaction of late) {
     if (state.lease !== lease) return;
+    const receipt = receipts.get(transaction.id);
+    if (receipt) {
+      await recordReceipt(relayer, { transaction, receipt, head });
+      continue;
+    }
     if (transaction.nonce < used) {
       // Perhaps by this very transaction, whose receipt cannot be read. None waits for its nonce.
       if (transaction.unreadableSince !== undefined) continue;
@@ -61,6 +70,14 @@ export async function resendStuck(
   }
 }
 
+/** An endpoint that counts too few of the nonces must not hold up the relayer. */
+async function countUsed(relayer: Relayer, late: readonly TrackedTransaction[]): Promise<number> {
+  const next = relayer.state.nextNonce ?? 0;
+  const used = await countUsedNonces(relayer, next);
+  const isRefuted = late.some(({ isNonceRefused, nonce }) => isNonceRefused && nonce >= used);
+  return isRefuted ? countRefusedNonces(relayer, { used, next }) : used;
+}
+
 /**
  * Without its key, the payments go to another relayer: no reorganisation may bring the nonce back
  * then. With the key, this relayer would fill it.
@@ -69,30 +86,40 @@ function isUsedForGood({ signer, network }: Relayer, usedAt: bigint, head: bigin
   return signer !== undefined || head - usedAt >= BigInt(network.finalAfter);
 }
 
-/** True if no block to come can execute any of its payments: then its nonce is used up for less. */
-function isOver({ payments }: TrackedTransaction, time: bigint): boolean {
+/**
+ * True if no block to come can execute any of its payments: then its nonce is used up for less.
+ * Calls of ours have no such time: a claim that is late still counts.
+ */
+function isOver(transaction: TrackedTransaction, time: bigint): boolean {
+  const { payments } = transaction;
+  if (newestForm(transaction).content === "calls") return false;
   return payments.every(({ payment }) => payment.validBefore <= time);
+}
+
+/** The relayer plans again, where the nonces were far apart. */
+export function comeNear({ state, onCapacity }: Relayer): void {
+  state.isFarLogged = false;
+  if (state.farSince === undefined) return;
+  state.farSince = undefined;
+  onCapacity();
 }
 
 /**
  * The nonce that the chain waits for must be filled, whatever caused the gap. Nothing behind it is
  * ever mined.
  */
-async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<void> {
+async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<"far" | undefined> {
   const { context, network, signer, state } = relayer;
-  if (signer === undefined) return;
+  if (signer === undefined) return undefined;
   const lowest = Math.min(
     ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
   );
-  if (lowest === used || !Number.isFinite(lowest)) return;
-  if (lowest - used > maxGap) {
-    // Filling it would spend gas without end, for nonces that a node has made up.
-    context.logger.error(
-      { ...relayer.labels, used, lowest },
-      "the chain's nonces are far below those that were signed: a node was wrong about them, and the gap is too large to be filled",
-    );
-    return;
+  if (lowest - used > maxGap && Number.isFinite(lowest)) {
+    const verdict = await giveUpFar(relayer, { used, lowest, lease });
+    return verdict === "plausible" ? "far" : undefined;
   }
+  comeNear(relayer);
+  if (lowest === used || !Number.isFinite(lowest)) return undefined;
   const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
   let filled: Awaited<ReturnType<typeof fillNonces>>;
@@ -100,10 +127,14 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<vo
     filled = await fillNonces({ context, network, signer, lease, nonces });
   } catch (error) {
     if (!(error instanceof SignerError)) throw error;
-    // The next poll asks it again. What was sent is sent again meanwhile.
-    return reportSigner(relayer, error);
+    // The next poll asks it again. The transaction is sent again meanwhile.
+    reportSigner(relayer, error);
+    return undefined;
   }
-  if (filled === "lease_lost") return relayer.keeper.lost(lease);
+  if (filled === "lease_lost") {
+    relayer.keeper.lost(lease);
+    return undefined;
+  }
   if (state.lease === lease) {
     for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
     for (const transaction of filled.stored) {
@@ -112,20 +143,13 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<vo
   }
   // Under another lease too: its reconciliation may have read the ledger before that.
   if (filled.isReopened) relayer.reconciling.trigger();
+  return undefined;
 }
 
-async function lose(
-  { context, network, state, labels, onRequeued, onCapacity }: Relayer,
-  transaction: TrackedTransaction,
-): Promise<void> {
-  const { ledger, logger, metrics } = context;
-  await loseTransaction(ledger, transaction.id);
-  state.open.delete(transaction.id);
-  metrics.transactions.inc({ network: network.network, event: "lost" });
-  logger.error(
-    { ...labels, nonce: transaction.nonce },
+async function lose(relayer: Relayer, transaction: TrackedTransaction): Promise<void> {
+  await loseOpen(relayer, transaction);
+  relayer.context.logger.error(
+    { ...relayer.labels, nonce: transaction.nonce },
     "a foreign transaction has used the relayer's nonce: another program uses the key, or a restored ledger lacks it; the payments are queued again",
   );
-  onRequeued(transaction.payments.map(({ payment }) => payment.id));
-  onCapacity();
 }

@@ -1,5 +1,4 @@
-import type { Address, Hex } from "@coinslot/protocol";
-import { keccak256 } from "../../evm/keccak.ts";
+import { type Address, type Hex, keccak256 } from "@coinslot/protocol";
 import type { BroadcastsTable } from "../../ledger/schema.ts";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";

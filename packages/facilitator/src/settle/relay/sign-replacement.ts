@@ -30,5 +30,5 @@ export async function signReplacement(options: {
   const { to, data = "0x" } = parseTransaction(newest.raw);
   if (!to) throw new TypeError(`Transaction ${transaction.id} has no call`);
   const { gasLimit } = transaction;
-  return signBroadcast({ ...common, to, data, gasLimit, content: "payments" });
+  return signBroadcast({ ...common, to, data, gasLimit, content: newest.content });
 }

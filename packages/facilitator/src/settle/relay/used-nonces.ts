@@ -1,4 +1,4 @@
-import { RpcResponseError, RpcUnavailableError } from "@coinslot/chain";
+import { type RpcCall, RpcResponseError, RpcUnavailableError } from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
 import * as z from "zod";
 import type { SettlementNetwork } from "../context.ts";
@@ -14,14 +14,19 @@ const nonceSchema = z
  * suffice for. Dropped transactions leave a gap of those in flight.
  */
 export const maxGap = 256;
+/** An endpoint further behind is not asked for nonces. */
+const maxLagBlocks = 16;
 /** Further reads, all of which have to agree, for a number further ahead. */
 const farReads = 4;
 
 /**
  * Number of the relayer's nonces that stand in blocks. A number beyond `next`, the first that we
- * have not used, would leave a gap that nothing passes. It counts only as far as two reads return
- * it, of the right chain; one far beyond, as far as five do. A gateway may send some requests to
- * nodes of another chain.
+ * have not used, would leave a gap that nothing passes. It counts only as far as every endpoint
+ * that answers returns it, and two reads of one alone, of the right chain; one far beyond, as far as
+ * five do. A gateway may send some requests to nodes of another chain.
+ *
+ * A number that is too low does less harm: nodes refuse a nonce that was used. Where all of them do,
+ * `countRefusedNonces` counts.
  */
 export async function countUsedNonces(
   { context, network, address, labels }: Relayer,
@@ -30,17 +35,68 @@ export async function countUsedNonces(
   const { rpc } = network;
   const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
   let used = nonceSchema.parse(await rpc.request(count));
-  const reads = used - next > maxGap ? farReads : 1;
-  for (let read = 0; read < reads && used > next; read += 1) {
-    const chainId = nonceSchema.parse(await rpc.request({ method: "eth_chainId" }));
-    const again =
-      chainId === rpc.chainId ? nonceSchema.parse(await rpc.request(count)) : Math.min(used, next);
+  const learn = (again: number) => {
     if (again !== used) {
       context.logger.warn({ ...labels, used, again }, "a node was wrong about the nonce");
     }
     used = Math.min(used, again);
+  };
+  if (used > next) {
+    for (const each of await countEverywhere(network, count)) if (each !== undefined) learn(each);
+  }
+  const reads = used - next > maxGap ? farReads : 1;
+  for (let read = 0; read < reads && used > next; read += 1) {
+    const chainId = nonceSchema.parse(await rpc.request({ method: "eth_chainId" }));
+    learn(
+      chainId === rpc.chainId ? nonceSchema.parse(await rpc.request(count)) : Math.min(used, next),
+    );
   }
   return used;
+}
+
+/**
+ * Number of the relayer's nonces that stand in blocks, where every node has refused a transaction as
+ * one with a used nonce, and some count it as unused. These are wrong: the highest number counts that
+ * an endpoint returns in several reads, of the right chain.
+ */
+export async function countRefusedNonces(
+  { network, address }: Relayer,
+  { used, next }: { used: number; next: number },
+): Promise<number> {
+  const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
+  const first = await countEverywhere(network, count);
+  const highest = Math.max(used, ...first.flatMap((each) => each ?? []));
+  const reads = highest - next > maxGap ? farReads : 1;
+  let agreed = first;
+  for (let read = 0; read < reads; read += 1) {
+    const again = await countEverywhere(network, count);
+    agreed = agreed.map((each, index) => (each === again[index] ? each : undefined));
+  }
+  return Math.max(used, ...agreed.flatMap((each) => each ?? []));
+}
+
+/**
+ * The count of each endpoint, where there are several; `undefined` of one that does not answer, or
+ * serves another chain. One that is stuck at an old block has no say, either: it would hold up a
+ * relayer for ever whose ledger was restored.
+ */
+async function countEverywhere(
+  { rpc: { endpoints, chainId }, watcher }: SettlementNetwork,
+  count: RpcCall,
+): Promise<(number | undefined)[]> {
+  if (endpoints.length < 2) return [];
+  const head = Number(watcher.latest()?.number ?? 0n);
+  return Promise.all(
+    endpoints.map(async (endpoint) => {
+      const calls = [{ method: "eth_blockNumber" }, { method: "eth_chainId" }, count];
+      const asked = await endpoint.requestMany(calls).catch(() => []);
+      const [block, chain, used] = asked.map(
+        (each) => nonceSchema.safeParse(each.ok ? each.result : undefined).data,
+      );
+      const isBehind = block === undefined || block + maxLagBlocks < head;
+      return isBehind || chain !== chainId ? undefined : used;
+    }),
+  );
 }
 
 /**

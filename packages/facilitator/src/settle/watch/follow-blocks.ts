@@ -1,10 +1,9 @@
-import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import {
   finaliseBlocks,
   type KnownBlock,
   undoBlocks,
 } from "../../ledger/transactions/undo-blocks.ts";
-import type { SettlementNetwork } from "../context.ts";
+import { compareBlocks } from "./compare-blocks.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** Takes back the contents of blocks that have left the chain. */
@@ -44,28 +43,15 @@ export async function followBlocks(
     ({ hash, number }) => number <= finalHeight || (number <= head && !canonical.has(hash)),
   );
   if (asked.length === 0) return;
-  const { present, absent } = await compare(network, asked);
+  const { present, absent, refused } = await compareBlocks(network.rpc, asked);
+  if (refused.length > 0) {
+    context.logger.warn(
+      { network: network.network, blocks: refused.length, lowest: refused[0]?.number },
+      "no node shows some recent blocks: their payments become final later",
+    );
+  }
   for (const { hash } of present) canonical.add(hash);
   await takeBackBlocks(watch, absent);
   const deep = present.filter(({ number }) => number <= finalHeight);
   await finaliseBlocks(context.ledger, { network: network.network, blocks: deep });
-}
-
-/** Splits these blocks into those that the chain still has, and the others. */
-async function compare(
-  { rpc }: SettlementNetwork,
-  blocks: readonly KnownBlock[],
-): Promise<{ present: KnownBlock[]; absent: KnownBlock[] }> {
-  const present: KnownBlock[] = [];
-  const absent: KnownBlock[] = [];
-  const outcomes = await rpc.requestMany(blocks.map(({ number }) => blockByNumber(BigInt(number))));
-  for (const [index, block] of blocks.entries()) {
-    const outcome = outcomes[index];
-    if (outcome && !outcome.ok) throw outcome.error;
-    const header = parseBlockHeader(outcome?.result ?? null);
-    // A node without this height yet proves nothing about the block.
-    if (header === undefined) continue;
-    (header.hash.toLowerCase() === block.hash ? present : absent).push(block);
-  }
-  return { present, absent };
 }

@@ -1,8 +1,10 @@
 import type { BlockEvent, BlockHeader } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
+import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
+import { checkFinalBlocks, doubtGap, makeDue } from "./check-final-blocks.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { followBlocks, takeBackBlocks } from "./follow-blocks.ts";
 import { planPoll } from "./plan-poll.ts";
@@ -47,6 +49,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     left: [],
     canonical: new Set(),
     seenAt: new Map(),
+    deep: { isDue: false, nextAt: 0, isUnsure: false, checkedAt: 0, pauseMs: 0 },
     finalBlock: undefined,
     nextLook: { at: Number.POSITIVE_INFINITY, cancel: undefined },
     lookedAt: clock.now(),
@@ -65,6 +68,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     onChange(lease) {
       watch.lease = lease;
       watch.canonical.clear();
+      // The chain may have changed while no process looked.
+      if (lease) makeDue(watch);
       if (lease) working.trigger();
       else schedulePoll(watch, Number.POSITIVE_INFINITY);
     },
@@ -96,6 +101,8 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
     for (const { hash } of event.left) canonical.delete(hash);
     left.push(...event.left.map(({ number, hash }) => ({ number: Number(number), hash })));
     const [lowest] = event.left;
+    const replaced = (event.left.at(-1)?.number ?? 0n) - (lowest?.number ?? 0n);
+    if (replaced >= BigInt(network.finalAfter)) makeDue(watch);
     for (const [id, height] of searchedTo) {
       if (lowest && height >= lowest.number) searchedTo.set(id, lowest.number - 1n);
     }
@@ -107,12 +114,14 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
     canonical.clear();
     // Blocks that were final when they were searched stay, whatever came between the two looks.
     if (event.reason === "missed-blocks") {
+      watch.deep.isUnsure = true;
       for (const [id, height] of searchedTo) {
         searchedTo.set(id, height - BigInt(network.finalAfter));
       }
     }
   }
   const isUnknown = event.type === "reset" && event.reason === "deep-reorganisation";
+  if (isUnknown) makeDue(watch);
   if (isUnknown || event.type === "reachable") {
     canonical.clear();
     searchedTo.clear();
@@ -148,11 +157,14 @@ async function followChain(watch: WatchContext): Promise<void> {
   const header = await network.watcher.read(2 * times.idleMs);
   const head = header.number;
   await takeBackBlocks(watch, watch.left.splice(0));
+  // First: blocks of another chain that became final would hide those that have left.
   const known = await findBlocks(ledger, network.network);
+  if (known.some(({ number }) => number <= Number(head) - network.finalAfter)) doubtGap(watch);
+  await checkFinalBlocks(watch, head);
   await followBlocks(watch, known, head);
   const undecided = await endOverdue({ context, network, watch, head: header });
   watch.overdueSince = undecided.queued ? (watch.overdueSince ?? clock.now()) : undefined;
-  await watchFailed(watch, head);
+  reportLost(watch, await watchFailed(watch, head));
   const now = clock.now();
   watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
   const open = known.filter(({ number }) => number > Number(head) - network.finalAfter);
@@ -169,7 +181,19 @@ async function followChain(watch: WatchContext): Promise<void> {
     settlingMs: times.settlingMs,
     idleMs: times.idleMs,
   });
-  schedulePoll(watch, at);
+  schedulePoll(watch, watch.deep.isDue ? Math.min(at, watch.deep.nextAt) : at);
+}
+
+/** Sales that were final, and have ended without their money. */
+function reportLost({ context, network }: WatchContext, lost: readonly LostPayment[]): void {
+  const { metrics, logger } = context;
+  for (const { id, wasDelivered } of lost) {
+    metrics.lost.inc({ network: network.network, delivered: String(wasDelivered) });
+    logger.error(
+      { network: network.network, payment: id, delivered: wasDelivered },
+      "a payment is lost: a reorganisation deeper than final has undone it for good",
+    );
+  }
 }
 
 /** Sets the time of the next look in place of the one that is set. */

@@ -36,6 +36,13 @@ export interface WatchContext extends BlockWatchOptions {
   canonical: Set<Hex>;
   /** Blocks with payments that are not final, and when this process has found them. */
   seenAt: ReadonlyMap<Hex, number>;
+  /**
+   * The comparison of final blocks with the chain: due after a reorganisation that may have been
+   * deeper than final, and at the begin of a lease. `nextAt`: not before this time. `isUnsure`: blocks
+   * were missed since `checkedAt`, the end of the last one. `pauseMs`: before the next try, where the
+   * last one decided nothing.
+   */
+  deep: { isDue: boolean; nextAt: number; isUnsure: boolean; checkedAt: number; pauseMs: number };
   /** The newest final block that was read for its time. */
   finalBlock: { number: bigint; timestamp: bigint } | undefined;
   nextLook: { at: number; cancel: (() => void) | undefined };

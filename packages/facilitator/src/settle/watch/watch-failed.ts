@@ -1,4 +1,4 @@
-import { closePayments } from "../../ledger/maintenance/close-payments.ts";
+import { closePayments, type LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { readBlockTime } from "../../ledger/queries/common-time.ts";
@@ -32,8 +32,10 @@ const lateBlocks = 8n;
 
 /**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
+ *
+ * @returns the closed ones that had been final
  */
-export async function watchFailed(watch: FailedWatch, head: bigint): Promise<void> {
+export async function watchFailed(watch: FailedWatch, head: bigint): Promise<LostPayment[]> {
   const { context, network, searchedTo } = watch;
   const failed = await findFailed(context.ledger, {
     network: network.network,
@@ -43,7 +45,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
   if (failed.length === 0 && watch.resumeAfter === "") {
     searchedTo.clear();
     watch.failedAt = undefined;
-    return;
+    return [];
   }
   if (failed.some(({ payment }) => !searchedTo.has(payment.id))) {
     watch.failedAt = context.clock.now();
@@ -53,6 +55,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
   const searchable = failed.filter(
     ({ payment }) => startOf(watch, payment) <= head && (searchedTo.get(payment.id) ?? -1n) < head,
   );
+  const lost: LostPayment[] = [];
   if (searchable.length > 0) {
     const found = await findExecutions({
       rpc: network.rpc,
@@ -61,20 +64,24 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
       toBlock: head,
       finalAfter: network.finalAfter,
     });
-    const unsettled = await recordExecutions(watch, found, head);
+    const { unsettled, lost: spent } = await recordExecutions(watch, found, head);
+    lost.push(...spent);
     for (const each of searchable) {
       if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
     }
   }
-  await closeOver(watch, failed, head);
+  return [...lost, ...(await closeOver(watch, failed, head))];
 }
 
-/** Returns the payments to look for again in the same blocks: nothing in them is certain yet. */
+/**
+ * Returns the payments to look for again in the same blocks: nothing in them is certain yet. And
+ * those that are lost.
+ */
 async function recordExecutions(
   { context, network }: FailedWatch,
   found: ReadonlyMap<OrderedPayment, Execution>,
   head: bigint,
-): Promise<Set<OrderedPayment>> {
+): Promise<{ unsettled: Set<OrderedPayment>; lost: LostPayment[] }> {
   const { ledger, notifier } = context;
   const confirmed: ConcludedPayment[] = [];
   const usedOtherwise: string[] = [];
@@ -99,31 +106,32 @@ async function recordExecutions(
       unsettled.add(each);
     }
   }
-  await closePayments(ledger, usedOtherwise);
+  const lost = await closePayments(ledger, usedOtherwise);
   notifier.publish(confirmed);
-  return unsettled;
+  return { unsettled, lost };
 }
 
 async function closeOver(
   watch: FailedWatch,
   failed: readonly OrderedPayment[],
   head: bigint,
-): Promise<void> {
+): Promise<LostPayment[]> {
   const { context, network, searchedTo } = watch;
   const height = head - BigInt(network.finalAfter);
   const final = await readFinalBlock(watch, network.rpc, height);
-  if (final === undefined) return;
+  if (final === undefined) return [];
   const time = await readBlockTime(context.ledger, final);
   const over = failed.filter(
     ({ payment }) => payment.validBefore <= time && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
   const closed = await withoutLateLogs(watch, over, head);
-  await closePayments(
+  const lost = await closePayments(
     context.ledger,
     closed.map(({ payment }) => payment.id),
   );
   // A payment that is left is searched from its beginning once more.
   for (const { payment } of over) searchedTo.delete(payment.id);
+  return lost;
 }
 
 /**

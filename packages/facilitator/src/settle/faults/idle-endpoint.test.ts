@@ -1,0 +1,119 @@
+import { isHex, keccak256 } from "viem";
+import { afterEach, describe, expect, it } from "vitest";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { reserve, settle, submitAsStranger } from "../../testing/settling-actions.ts";
+import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
+
+let here: SettlingDevnet | undefined;
+let idle: NodeProxy | undefined;
+
+afterEach(async () => {
+  await here?.stop();
+  await idle?.close();
+  here = undefined;
+  idle = undefined;
+});
+
+const refuse = (message: string) => () => ({ error: { code: -32000, message } });
+
+describe("a first endpoint", () => {
+  it.each([
+    ["takes transactions and passes none on", (raw: `0x${string}`) => ({ result: keccak256(raw) })],
+    ["refuses each transaction as one with a used nonce", refuse("nonce too low")],
+    ["refuses each transaction as invalid", refuse("invalid sender")],
+    ["refuses each transaction by a rule of its own", refuse("rejected by policy")],
+  ])("that %s leaves them to the second one", async (_what, answer) => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) =>
+      method === "eth_sendRawTransaction" && isHex(raw) ? answer(raw) : ask(),
+    );
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 30,
+    });
+
+    for (let count = 0; count < 2; count += 1) {
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    }
+
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+  });
+
+  it.each([
+    ["receipts", ["eth_getTransactionReceipt"], { result: null }],
+    ["readable receipts", ["eth_getTransactionReceipt"], refuse("method not found")()],
+    ["receipts and logs", ["eth_getTransactionReceipt", "eth_getLogs"], { result: null }],
+  ])("without %s leaves no paid request without its answer", async (_what, methods, answer) => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (!methods.includes(method)) return ask();
+      return method === "eth_getLogs" ? { result: [] } : answer;
+    });
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 30,
+    });
+
+    for (let count = 0; count < 2; count += 1) {
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    }
+
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+  });
+
+  it.each([
+    "eth_call",
+    "eth_getCode",
+    "eth_getBlockByNumber",
+    "eth_getTransactionCount",
+    "eth_getTransactionReceipt",
+    "eth_gasPrice",
+    "eth_maxPriorityFeePerGas",
+    "eth_feeHistory",
+    "eth_getBalance",
+    "eth_getLogs",
+  ])("that fails only %s stops no sale", async (failing) => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+      method === failing ? { error: { code: -32603, message: "Internal error" } } : ask(),
+    );
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 30,
+    });
+    const paid = await pay();
+
+    expect(await facilitator.verify(paid.paymentPayload, paid.paymentRequirements)).toMatchObject({
+      isValid: true,
+    });
+    expect(await settle(facilitator, paid)).toMatchObject({ success: true });
+
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("without logs hides no execution by another sender", async () => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay } = here;
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+      method === "eth_getLogs" ? { result: [] } : ask(),
+    );
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 30,
+    });
+    const paid = await pay();
+    const reservation = await reserve(facilitator, paid);
+    await submitAsStranger(here, paid);
+
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+  });
+});
