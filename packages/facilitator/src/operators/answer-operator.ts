@@ -1,17 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ConfigurationError } from "@coinslot/protocol";
 import * as z from "zod";
-import type { LedgerReads } from "../ledger/ledger-context.ts";
+import type { OperatorCaller } from "../audit/audit-entry.ts";
 import type { Logger } from "../logger.ts";
-import type { Operation, OperatorContext } from "./operation.ts";
+import { readCallerHeaders } from "./caller-headers.ts";
+import type { Operation } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
+import { type OperatorParts, performOperation } from "./perform-operation.ts";
 
 /** The operations of a running process, and their surroundings. */
-export interface ServedOperations {
+export interface ServedOperations extends OperatorParts {
   operations: readonly Operation[];
-  context: OperatorContext;
-  /** Runs a read apart from those of buyers. */
-  read<Result>(work: (reads: LedgerReads) => Promise<Result>): Promise<Result>;
   logger: Logger;
 }
 
@@ -22,14 +21,19 @@ interface Answer {
 
 const defaultMaxBytes = 16 * 2 ** 10;
 
-/** Answers `POST /<operation>`. Never rejects: the log has what failed, and the answer that it did. */
+/**
+ * Answers `POST /<operation>`. Never rejects: the log has what failed, and the answer that it did.
+ *
+ * @param way the way in, and the caller that it has proven
+ */
 export async function answerOperator(
   served: ServedOperations,
+  way: Pick<OperatorCaller, "via" | "actor">,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   try {
-    const { status, body } = await perform(served, request);
+    const { status, body } = await perform(served, way, request);
     sendAnswer(response, status, body);
   } catch (err) {
     served.logger.error({ err }, "a command of the operator failed");
@@ -49,7 +53,11 @@ export function sendAnswer(response: ServerResponse, status: number, body: unkno
   response.end(JSON.stringify(body));
 }
 
-async function perform(served: ServedOperations, request: IncomingMessage): Promise<Answer> {
+async function perform(
+  served: ServedOperations,
+  way: Pick<OperatorCaller, "via" | "actor">,
+  request: IncomingMessage,
+): Promise<Answer> {
   const operation = served.operations.find(({ name }) => request.url === `/${name}`);
   if (request.method !== "POST" || operation === undefined) {
     return {
@@ -67,7 +75,13 @@ async function perform(served: ServedOperations, request: IncomingMessage): Prom
     return { status: 400, body: { message, code: "malformed" } };
   }
   try {
-    return { status: 200, body: await run(served, operation, argument.data) };
+    return {
+      status: 200,
+      body: await performOperation(served, operation, argument.data, {
+        ...readCallerHeaders(request.headers),
+        ...way,
+      }),
+    };
   } catch (error) {
     if (error instanceof OperationRefusedError) {
       return { status: 409, body: { message: error.message, code: error.code } };
@@ -75,22 +89,6 @@ async function perform(served: ServedOperations, request: IncomingMessage): Prom
     if (error instanceof ConfigurationError)
       return { status: 400, body: { message: error.message, code: "malformed" } };
     throw error;
-  }
-}
-
-async function run(
-  { context, read }: ServedOperations,
-  operation: Operation,
-  argument: unknown,
-): Promise<unknown> {
-  switch (operation.access) {
-    case "read":
-      return read((reads) => operation.run(reads, argument));
-    case "write":
-      return operation.run(context, argument);
-    case "seller":
-      if (context.seller !== undefined) return operation.run(context.seller, argument);
-      throw new OperationRefusedError("no_seller", "This process does not sell.");
   }
 }
 

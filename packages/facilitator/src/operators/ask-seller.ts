@@ -2,6 +2,7 @@ import { type IncomingMessage, type RequestOptions, request as requestByHttp } f
 import { request as requestByHttps } from "node:https";
 import type * as z from "zod";
 import * as zod from "zod";
+import { type CallerWords, callerHeaders } from "./caller-headers.ts";
 import type { Operation } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
 import { operatorSocketOf, shortenSocket } from "./operator-socket.ts";
@@ -14,6 +15,10 @@ type Asked<Argument extends z.ZodType, Result extends z.ZodType> = Pick<
   Operation<Argument, Result>,
   "name" | "result" | "timeoutMs"
 >;
+
+interface AskOptions extends CallerWords {
+  timeoutMs?: number;
+}
 
 interface Answered {
   status: number | undefined;
@@ -39,13 +44,17 @@ export async function askSeller<Argument extends z.ZodType, Result extends z.Zod
   url: string,
   operation: Asked<Argument, Result>,
   argument: z.input<Argument>,
-  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs }: { timeoutMs?: number } = {},
+  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs, ...words }: AskOptions = {},
 ): Promise<z.output<Result> | undefined> {
   const socket = operatorSocketOf(url);
   if (socket === undefined) return undefined;
   try {
     const answer = await post({
-      options: { socketPath: shortenSocket(socket), path: `/${operation.name}` },
+      options: {
+        socketPath: shortenSocket(socket),
+        path: `/${operation.name}`,
+        headers: callerHeaders(words),
+      },
       body: JSON.stringify(argument),
       timeoutMs,
     });
@@ -65,7 +74,7 @@ export async function askSellerOverHttp<Argument extends z.ZodType, Result exten
   { url, key }: OperatorEndpoint,
   operation: Asked<Argument, Result>,
   argument: z.input<Argument>,
-  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs }: { timeoutMs?: number } = {},
+  { timeoutMs = operation.timeoutMs ?? defaultTimeoutMs, ...words }: AskOptions = {},
 ): Promise<z.output<Result>> {
   const target = new URL(operation.name, url.endsWith("/") ? url : `${url}/`);
   if (target.protocol !== "https:" && !isLoopback(target)) {
@@ -81,7 +90,7 @@ export async function askSellerOverHttp<Argument extends z.ZodType, Result exten
       hostname: hostname.replace(/^\[|\]$/g, ""),
       port,
       path: pathname,
-      headers: { Authorization: `Bearer ${key}` },
+      headers: { ...callerHeaders(words), Authorization: `Bearer ${key}` },
     },
     body: JSON.stringify(argument),
     timeoutMs,

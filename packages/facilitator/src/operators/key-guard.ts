@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from "node:crypto";
-import { isIPv6 } from "node:net";
+import { createAttemptLimit } from "./attempt-limit.ts";
+import { digestOf, isDigestOf } from "./secret-digest.ts";
 
 /** Checks the key that a caller presents. */
 export interface KeyGuard {
@@ -9,11 +9,6 @@ export interface KeyGuard {
     authorization: string | undefined,
   ): "granted" | "refused" | "limited";
 }
-
-const maxFailures = 10;
-const windowMs = 60_000;
-/** Callers choose addresses: the memory that they can occupy is bounded. */
-const maxAddresses = 10_000;
 
 /**
  * Creates a guard. A fast hash protects a key of 256 random bits well enough, and nobody guesses one
@@ -26,45 +21,31 @@ export function createKeyGuard(options: {
   now: () => number;
 }): KeyGuard {
   const { keys, now } = options;
-  const digests = keys.map(hash);
-  let window = 0;
-  let failures = new Map<string, number>();
+  const digests = keys.map(digestOf);
+  const limit = createAttemptLimit({ now });
 
   return {
     check(address, authorization) {
       // First: strangers behind the operator's proxy, or a web page on its machine, have its address.
       if (matches(digests, authorization)) return "granted";
-      const current = Math.floor(now() / windowMs);
-      if (current !== window) {
-        window = current;
-        failures = new Map();
-      }
-      const caller = callerOf(address);
-      const name = failures.size < maxAddresses || failures.has(caller) ? caller : "others";
-      const count = failures.get(name) ?? 0;
-      if (count >= maxFailures) return "limited";
-      failures.set(name, count + 1);
-      return "refused";
+      return limit.count(address) ? "refused" : "limited";
     },
   };
-}
-
-/** One subscriber holds many IPv6 addresses: all of them count together, but mapped IPv4 ones. */
-function callerOf(address = "unknown"): string {
-  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  return isIPv6(address) && address !== "::1" ? "IPv6" : address;
 }
 
 function matches(digests: readonly Buffer[], authorization = ""): boolean {
   const presented = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization)?.[1];
   if (presented === undefined) return false;
-  const digest = hash(presented);
   let isFound = false;
-  for (const each of digests) if (timingSafeEqual(digest, each)) isFound = true;
+  for (const digest of digests) if (isDigestOf(digest, presented)) isFound = true;
   return isFound;
 }
 
-function hash(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
+/**
+ * Name of a presented key in the audit log: the first eight digits of its SHA-256. They say which key
+ * it was, and help nobody to guess it.
+ */
+export function keyNameOf(authorization = ""): string {
+  const presented = /^Bearer (.+)$/i.exec(authorization)?.[1] ?? "";
+  return `key ${digestOf(presented).toString("hex").slice(0, 8)}`;
 }

@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   DatabaseError,
@@ -14,8 +15,10 @@ import { openLedger } from "../ledger/open-ledger.ts";
 import { createProcessId } from "../ledger/process-id.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import { askSeller, askSellerOverHttp, type OperatorEndpoint } from "./ask-seller.ts";
+import type { CallerWords } from "./caller-headers.ts";
 import type { Operation, ReadOperation, WriteOperation } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
+import { type OperatorParts, performOperation } from "./perform-operation.ts";
 
 /** Location of a ledger for its operator: the ledger itself, or a seller that serves it. */
 export type OperatorPlace = string | OperatorEndpoint;
@@ -38,25 +41,44 @@ export async function runOperation<Argument extends z.ZodType, Result extends z.
   place: OperatorPlace,
   operation: Operation<Argument, Result>,
   argument: z.input<Argument>,
+  words: CallerWords = {},
 ): Promise<z.output<Result>> {
-  if (typeof place !== "string") return askSellerOverHttp(place, operation, argument);
-  if (operation.access === "read") return readByItself(place, operation, argument);
+  if (typeof place !== "string") return askSellerOverHttp(place, operation, argument, words);
+  if (operation.access === "read") {
+    const known = operation.asksSeller ? await askKnowing(place, operation, argument) : undefined;
+    return known ?? readByItself(place, operation, argument);
+  }
   if (operation.access === "seller") {
-    const result = await askSeller(place, operation, argument);
+    const result = await askSeller(place, operation, argument, words);
     if (result !== undefined) return result;
     throw new OperationRefusedError("no_seller", noSeller(place));
   }
   const deadline = performance.now() + patienceMs;
   for (;;) {
     try {
-      return await writeByItself(place, operation, argument);
+      return await writeByItself(place, operation, argument, words);
     } catch (error) {
       if (!isDatabaseError(error, "file-locked")) throw error;
-      const result = await askSeller(place, operation, argument);
+      const result = await askSeller(place, operation, argument, words);
       if (result !== undefined) return result;
       if (performance.now() > deadline) throw unreachable(error);
     }
     await sleep(retryMs);
+  }
+}
+
+/** The answer of a running seller; `undefined` where none can give it. */
+async function askKnowing<Argument extends z.ZodType, Result extends z.ZodType>(
+  url: string,
+  operation: ReadOperation<Argument, Result>,
+  argument: z.input<Argument>,
+): Promise<z.output<Result> | undefined> {
+  try {
+    return await askSeller(url, operation, argument);
+  } catch (error) {
+    // One of the release before, or one that is frozen: the ledger can be read all the same.
+    if (error instanceof OperationRefusedError && error.code !== "unknown_operation") throw error;
+    return undefined;
   }
 }
 
@@ -79,6 +101,7 @@ async function writeByItself<Argument extends z.ZodType, Result extends z.ZodTyp
   url: string,
   operation: WriteOperation<Argument, Result>,
   argument: z.input<Argument>,
+  words: CallerWords,
 ): Promise<z.output<Result>> {
   const lock = await lockDatabaseFile(url);
   try {
@@ -100,12 +123,26 @@ async function writeByItself<Argument extends z.ZodType, Result extends z.ZodTyp
         releaseLimit: { count: 0, windowMs: 0 },
       });
       const read = operation.argument.parse(argument);
-      return operation.result.parse(await operation.run({ ledger, seller: undefined }, read));
+      const parts: OperatorParts = {
+        context: { ledger, seller: undefined },
+        read: (work) => work(ledger),
+      };
+      const caller = { ...words, via: "command", actor: userName() } as const;
+      return operation.result.parse(await performOperation(parts, operation, read, caller));
     } finally {
       await database.close();
     }
   } finally {
     lock?.release();
+  }
+}
+
+/** The user of the system; a container may have none. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? "unknown"}`;
   }
 }
 

@@ -18,7 +18,7 @@ export async function serveOnSocket(
   const socket = operatorSocketOf(ledgerUrl);
   if (socket === undefined) return { close: async () => undefined };
   const server = createServer((request, response) => {
-    void answerOperator(served, request, response);
+    void answerOperator(served, { via: "socket", actor: "socket" }, request, response);
   });
   server.setTimeout(idleMs);
   // A program that does not close its facilitator may end all the same.

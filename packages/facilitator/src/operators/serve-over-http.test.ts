@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -5,7 +6,8 @@ import * as z from "zod";
 import { silentLogger } from "../logger.ts";
 import { changeStops } from "../stops/change-stops.ts";
 import { stopsOperation } from "../stops/stops-operation.ts";
-import { createTestLedger, engines } from "../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../testing/migrated-ledger.ts";
+import { engines } from "../testing/settling-devnet.ts";
 import { askSellerOverHttp } from "./ask-seller.ts";
 import { defineOperation, type Operation } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
@@ -44,7 +46,7 @@ async function serve(
 ) {
   const { engine = "sqlite", keys = [key], now, port = 0, idleMs = 15_000 } = options;
   const { operations = [stopsOperation, countOperation] } = options;
-  const { url, drop } = await createTestLedger(engine);
+  const { url, drop } = await copyMigratedLedger(engine);
   onTestFinished(drop);
   const ledger = await openTestLedger(url);
   const logged: { fields: object; message: string }[] = [];
@@ -179,6 +181,50 @@ describe("the operator's listener", () => {
     expect(second.logged).toMatchObject([
       { message: "commands of the operator cannot be served over HTTP" },
     ]);
+  });
+
+  it("has room for the operator while strangers hold as many connections as they get", async () => {
+    const { origin, port } = await serve();
+    const strangers = Array.from({ length: 200 }, () => {
+      const peer = connect(port, "127.0.0.1");
+      onTestFinished(() => void peer.destroy());
+      peer.on("error", () => undefined);
+      return once(peer, "connect");
+    });
+    await Promise.all(strangers);
+    const counted = await runOperation({ url: origin, key }, countOperation, { isRefused: false });
+    expect(counted).toEqual({ count: 0n });
+  });
+
+  it("keeps the operator's own connections while strangers come", async () => {
+    let answer: (() => void) | undefined;
+    const isAsked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let end: (() => void) | undefined;
+    const isEnded = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const slow = defineOperation({
+      ...countOperation,
+      access: "read",
+      async run() {
+        answer?.();
+        await isEnded;
+        return { count: "7" };
+      },
+    });
+    const { origin, port } = await serve({ operations: [slow] });
+    const counting = runOperation({ url: origin, key }, slow, { isRefused: false });
+    await isAsked;
+    for (let count = 0; count < 200; count += 1) {
+      const peer = connect(port, "127.0.0.1");
+      onTestFinished(() => void peer.destroy());
+      peer.on("error", () => undefined);
+      await once(peer, "connect");
+    }
+    end?.();
+    expect(await counting).toEqual({ count: 7n });
   });
 
   it("ends connections of peers that send half a request", async () => {

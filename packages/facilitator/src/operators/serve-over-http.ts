@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { answerOperator, type ServedOperations, sendAnswer } from "./answer-operator.ts";
-import { createKeyGuard } from "./key-guard.ts";
+import { holdStrangers } from "./hold-strangers.ts";
+import { createKeyGuard, keyNameOf } from "./key-guard.ts";
 
 /** Listener for the operator's commands over HTTP. */
 export interface OperatorListener {
@@ -11,14 +12,16 @@ export interface OperatorListener {
   keys: readonly string[];
 }
 
-const maxConnections = 64;
+/** Connections without a key yet. Those of the operator come on top. */
+const maxStrangers = 64;
 /** Bound of a whole request. Its head has to be there sooner. */
 const requestTimeoutMs = 30_000;
 
 /**
  * Serves the operator's commands over HTTP, to callers with a key: `Authorization: Bearer <key>`.
  * The listener and its origin are apart from the shop's. A caller without the key learns nothing:
- * its body is not read. Where the port cannot be had, selling goes on, and the log has an error.
+ * its body is not read, and the connections of such callers keep none from the operator. Where the
+ * port cannot be had, selling goes on, and the log has an error.
  */
 export async function serveOverHttp(
   served: ServedOperations,
@@ -29,10 +32,15 @@ export async function serveOverHttp(
   const { logger } = served;
   const guard = createKeyGuard({ keys, now });
   const server = createServer({ requestTimeout: requestTimeoutMs, headersTimeout: idleMs });
+  const admit = holdStrangers(server, maxStrangers);
   server.on("request", (request, response) => {
     const { remoteAddress } = request.socket;
     const verdict = guard.check(remoteAddress, request.headers.authorization);
-    if (verdict === "granted") return void answerOperator(served, request, response);
+    if (verdict === "granted") {
+      admit(request.socket);
+      const actor = keyNameOf(request.headers.authorization);
+      return void answerOperator(served, { via: "http", actor }, request, response);
+    }
     if (verdict === "limited") {
       response.setHeader("Retry-After", "60");
       return sendAnswer(response, 429, {
@@ -48,7 +56,6 @@ export async function serveOverHttp(
     });
   });
   server.setTimeout(idleMs);
-  server.maxConnections = maxConnections;
   // A program that does not close its facilitator may end all the same.
   server.unref();
   try {

@@ -1,6 +1,11 @@
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import { changeStop, readStops, stopChannel } from "../ledger/maintenance/stops.ts";
+import {
+  changeStop,
+  readStops,
+  type StopWrites,
+  stopChannel,
+} from "../ledger/maintenance/stops.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "../settle/metrics.ts";
 import type { StopChange, StopReport } from "./stop.ts";
@@ -10,8 +15,12 @@ import type { StopBoard } from "./stop-board.ts";
 export interface StopFollower {
   /** Reads the switches. Logs a failure, and the board stays as it is. */
   refresh(): Promise<void>;
-  /** Writes a change. Once it resolves, this process obeys it. */
-  change(change: StopChange): Promise<StopReport>;
+  /**
+   * Writes a change. Once it resolves, this process obeys it.
+   *
+   * @param writes the ledger of a command, whose writes have more in their transaction
+   */
+  change(change: StopChange, writes?: StopWrites): Promise<StopReport>;
   stop(): Promise<void>;
 }
 
@@ -55,8 +64,8 @@ export async function followStops(options: {
   }
   return {
     refresh,
-    async change(change) {
-      const report = await changeStop(ledger, change);
+    async change(change, writes = ledger) {
+      const report = await changeStop(writes, change);
       await reading.next();
       return report;
     },

@@ -1,14 +1,15 @@
-import { ConfigurationError, networkSchema } from "@coinslot/protocol";
+import { addressSchema, ConfigurationError, networkSchema, toLowerHex } from "@coinslot/protocol";
 import * as z from "zod";
 
 /**
- * What a stop switch stops: new payments on a network, or of a route as the seller wrote it. A
- * further kind is a further member here. The ledger keeps any, and a reader passes over those that
- * it does not know.
+ * Target of a stop switch: new payments on a network, or of a route as the seller wrote it; new
+ * refunds from a float account. A further kind is a further member here. The ledger keeps any, and a
+ * reader passes over those that it does not know.
  */
 export const stopTargetSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("network"), name: networkSchema }),
   z.object({ kind: z.literal("route"), name: z.string().min(1).max(500) }),
+  z.object({ kind: z.literal("float"), name: addressSchema.overwrite(toLowerHex) }),
 ]);
 
 export type StopTarget = z.infer<typeof stopTargetSchema>;
@@ -52,7 +53,7 @@ export const stopReportSchema = z.object({
       return read.success ? [read.data] : [];
     }),
   ),
-  /** True if the ledger has met the network, or has sold the route. A new one may be unknown. */
+  /** True if the ledger has met the network, the route or the float. A new one may be unknown. */
   isKnown: z.boolean(),
   /** True if a process of an older release uses the ledger: it does not know the switch. */
   runsOlderProgram: z.boolean(),
@@ -76,6 +77,6 @@ export function readStopChange(change: {
   throw new ConfigurationError("The stop switch", [
     stopTargetSchema.safeParse(change.target).success
       ? `the reason must have 1 to ${maxReasonLength} characters, without control characters`
-      : `"${kind}" must be "network" or "route", and "${name}" its name, such as eip155:9745 or "GET /weather"`,
+      : `"${kind}" must be "network", "route" or "float", and "${name}" its name, such as eip155:9745, "GET /weather" or an address`,
   ]);
 }

@@ -9,5 +9,5 @@ export const stopsOperation = defineOperation({
   argument: stopChangeSchema,
   result: stopReportSchema,
   run: ({ ledger, seller }, change) =>
-    seller === undefined ? changeStop(ledger, change) : seller.stops.change(change),
+    seller === undefined ? changeStop(ledger, change) : seller.stops.change(change, ledger),
 });
