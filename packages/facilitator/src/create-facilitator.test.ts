@@ -10,7 +10,7 @@ afterEach(async () => {
 
 describe.each(engines)("a facilitator on %s", (engine) => {
   it("settles a payment, and moves the tokens", async () => {
-    settling = await startSettlingDevnet(engine);
+    settling = await startSettlingDevnet(engine, { isUnmade: true });
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start();
     const { paymentPayload, paymentRequirements } = await pay();
@@ -24,7 +24,7 @@ describe.each(engines)("a facilitator on %s", (engine) => {
   });
 
   it("settles a hundred concurrent payments without a nonce collision", async () => {
-    settling = await startSettlingDevnet(engine);
+    settling = await startSettlingDevnet(engine, { isUnmade: true });
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start();
     const payments = await Promise.all(Array.from({ length: 100 }, () => pay()));

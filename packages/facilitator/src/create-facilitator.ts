@@ -1,27 +1,25 @@
 import {
-  type Address,
   type Caip2,
   caip2Of,
-  type Network,
+  type HostedChannels,
   type ReservingFacilitator,
   type SettleResponse,
 } from "@coinslot/protocol";
 import type { Registry } from "prom-client";
-import {
-  type FacilitatorConfiguration,
-  readFacilitatorOptions,
-} from "./configuration/facilitator-configuration.ts";
+import { readFacilitatorOptions } from "./configuration/facilitator-configuration.ts";
 import type { FacilitatorOptions } from "./configuration/facilitator-options.ts";
 import {
   readSettlementOptions,
   type SettlementOptions,
 } from "./configuration/settlement-options.ts";
+import { channelsOf } from "./facilitator-channels.ts";
 import {
   closeFacilitator,
   emitTo,
   type FacilitatorContext,
   withEngine,
 } from "./facilitator-context.ts";
+import { hostedChannelsOf } from "./facilitator-hosted-channels.ts";
 import { isOfFloat, refundsOf } from "./facilitator-refunds.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
 import { keepEngine } from "./keep-engine.ts";
@@ -41,9 +39,12 @@ import {
   paymentStats,
   type StatsOptions,
 } from "./ledger/queries/payment-stats.ts";
+import { listSupported } from "./list-supported.ts";
 import { openChain } from "./open-chain.ts";
+import { type Operator, operatorWithin } from "./operators/operator.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createLedgerHealth } from "./ready/ledger-health.ts";
+import { registerReadiness } from "./ready/readiness-metric.ts";
 import type { Refunds } from "./refunds/refund.ts";
 import {
   countsAgainstPayer,
@@ -51,26 +52,17 @@ import {
   lookUpForGate,
   reserveForGate,
 } from "./reserve-payment.ts";
+import { setInitialSeries } from "./settle/initial-series.ts";
 import { createMetrics } from "./settle/metrics.ts";
-import type { SignerErrorKind } from "./settle/relay/relayer-signer.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
 import type { SettlementListener } from "./settle/settlement-event.ts";
+import { listSignerFaults, type RestingRelayer } from "./signer-faults.ts";
 import { startEngine } from "./start-engine.ts";
 import { readStopChange, type Stop, type StopChange, type StopTarget } from "./stops/stop.ts";
 import { createStopBoard } from "./stops/stop-board.ts";
 import { createVerifier } from "./verify/verifier.ts";
 import { verifyBeforeChain, verifyOnChain } from "./verify-payment.ts";
-
-type Supported = Awaited<ReturnType<ReservingFacilitator["getSupported"]>>;
-
-/** A relayer whose signer did not sign: `timeout`, `failed` or `wrong`. */
-export interface RestingRelayer {
-  network: Network;
-  relayer: Address;
-  kind: SignerErrorKind;
-  /** Milliseconds until its signer is asked again. */
-  restsForMs: number;
-}
+import { openVisitBoard } from "./visits/open-visit-board.ts";
 
 /** A facilitator in this process. */
 export interface CoinslotFacilitator
@@ -80,6 +72,9 @@ export interface CoinslotFacilitator
   settle(
     ...parameters: Parameters<ReservingFacilitator["settle"]>
   ): Promise<SettleResponse & { network: Caip2 }>;
+  countVisit: NonNullable<ReservingFacilitator["countVisit"]>;
+  /** Channels of other sellers, for callers with a key. `facilitatorRouter` serves them. */
+  readonly hostedChannels: HostedChannels | undefined;
   /**
    * Why new payments are refused at the moment, in words for an operator; empty while they are
    * taken. For a `/readyz` of your own.
@@ -107,6 +102,11 @@ export interface CoinslotFacilitator
   };
   /** Money given back to payers: from the float account, or by a signature made elsewhere. */
   readonly refunds: Refunds;
+  /**
+   * The operator's commands in this process, as its socket and its HTTP listener serve them. A caller that
+   * has it may act.
+   */
+  readonly operator: Operator;
   /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */
   readonly metrics: Registry;
   /**
@@ -191,6 +191,7 @@ export function createFacilitator(
       withEngine(facilitator, ({ context }) => keepSecret(context.ledger, "challenges")),
     deliver: ({ token }) =>
       withEngine(facilitator, ({ context }) => deliverPayment(context.ledger, token)),
+    countVisit: facilitator.visits.count,
     payments: {
       list: (filter = {}) =>
         withEngine(facilitator, ({ operatorReads }) =>
@@ -212,6 +213,11 @@ export function createFacilitator(
       list: () => facilitator.stops.list(),
     },
     refunds: refundsOf(facilitator),
+    channels: channelsOf(facilitator),
+    hostedChannels: hostedChannelsOf(facilitator),
+    operator: operatorWithin((work) =>
+      withEngine(facilitator, ({ operatorParts }) => work(operatorParts)),
+    ),
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);
@@ -231,6 +237,7 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
   const settings = readSettlementOptions(options);
   const { logger, clock, now } = configuration;
   const metrics = createMetrics();
+  setInitialSeries(metrics, configuration.networks);
   const listeners = new Set<SettlementListener>();
   const chains = configuration.networks.map((network) =>
     openChain(network, { clock, now, metrics }),
@@ -247,8 +254,16 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
     ),
   });
   const stops = createStopBoard();
+  const channels: FacilitatorContext["channels"] = { sales: undefined };
+  const visits = openVisitBoard(configuration, metrics.registry);
   const patienceMs = configuration.startTimeoutMs;
-  const checks = checkNetworks({ networks: chains, logger, clock, patienceMs });
+  const checks = checkNetworks({
+    networks: chains,
+    escrows: [configuration.channels ?? [], configuration.hostedChannels ?? []].flat(),
+    logger,
+    clock,
+    patienceMs,
+  });
   const health = createLedgerHealth({ logger, clock });
   const engine = keepEngine({
     health,
@@ -263,10 +278,16 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         settings,
         retention: configuration.retention,
         refunds: configuration.refunds,
+        channels: configuration.channels,
+        hostedChannels: configuration.hostedChannels,
+        onChannels(sales) {
+          channels.sales = sales;
+        },
         operators: configuration.operators,
         webhooks: configuration.webhooks,
         verifier,
         stops,
+        visits,
         metrics,
         health,
         logger: health.logger,
@@ -277,33 +298,24 @@ function openFacilitator(options: FacilitatorOptions & SettlementOptions): Facil
         },
       }),
   });
-  return { configuration, settings, chains, verifier, metrics, listeners, engine, health, stops };
+  const ready = async () => (await engine.current()).ready();
+  registerReadiness(metrics.registry, { health, ready });
+  return {
+    configuration,
+    settings,
+    chains,
+    verifier,
+    metrics,
+    listeners,
+    engine,
+    health,
+    stops,
+    visits,
+    channels,
+  };
 }
 
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {
   const checked = readStopChange(change);
   await withEngine(facilitator, ({ stopFollower }) => stopFollower.change(checked));
-}
-
-function listSignerFaults({ networks }: FacilitatorConfiguration): RestingRelayer[] {
-  return networks.flatMap(({ network, relayers, retiring }) =>
-    [...relayers, ...retiring].flatMap((signer) => {
-      const fault = signer.fault?.();
-      if (fault === undefined) return [];
-      const { error, restsForMs } = fault;
-      return [{ network, relayer: signer.address, kind: error.kind, restsForMs }];
-    }),
-  );
-}
-
-function listSupported({ networks }: FacilitatorConfiguration): Supported {
-  return {
-    kinds: networks.flatMap(({ network }) =>
-      [1, 2].map((x402Version) => ({ x402Version, scheme: "exact", network })),
-    ),
-    extensions: [],
-    signers: Object.fromEntries(
-      networks.map(({ network, relayers }) => [network, relayers.map(({ address }) => address)]),
-    ),
-  };
 }

@@ -1,4 +1,4 @@
-import { FacilitatorError } from "@coinslot/protocol";
+import { type ChannelSales, FacilitatorError, type VisitBoard } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { FacilitatorConfiguration } from "./configuration/facilitator-configuration.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
@@ -22,6 +22,9 @@ export interface FacilitatorContext {
   engine: KeptEngine<Engine>;
   health: LedgerHealth;
   stops: StopBoard;
+  visits: VisitBoard;
+  /** Filled by the engine. */
+  channels: { sales: ChannelSales | undefined };
 }
 
 /** Calls every listener. One that throws changes nothing for the payment and the others. */

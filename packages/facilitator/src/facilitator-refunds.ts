@@ -17,6 +17,8 @@ export function refundsOf(facilitator: FacilitatorContext): Refunds {
     list: (filter) => read((reads) => listRefunds(reads, filter)),
     get: (id) => read((reads) => getRefund(reads, id)),
     approve: (id) => write((methods) => methods.approve(id)),
+    markPaid: (request) => write((methods) => methods.markPaid(request)),
+    cancel: (id) => write((methods) => methods.cancel(id)),
     exportUnsigned: (request) => write((methods) => methods.exportUnsigned(request)),
     importSigned: (signed) => write((methods) => methods.importSigned(signed)),
   };

@@ -1,23 +1,32 @@
-import { type Clock, getChainPreset } from "@coinslot/chain";
+import type { Clock } from "@coinslot/chain";
 import {
+  type ChannelSales,
   ConfigurationError,
-  multicall3Address,
   type Network,
   settleTimeoutMsFor,
   toLowerHex,
+  type VisitBoard,
 } from "@coinslot/protocol";
 import type { Database } from "@coinslot/storage";
+import type { ChannelSettings } from "./channels/channel-settings.ts";
+import type { HostedChannelSettings } from "./channels/hosted/hosted-settings.ts";
+import {
+  type RunningHostedChannels,
+  startHostedChannels,
+} from "./channels/hosted/start-hosted-channels.ts";
+import { type Channels, startChannels } from "./channels/start-channels.ts";
 import type { RefundSettings } from "./configuration/refund-options.ts";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import type { WebhookEndpoint } from "./configuration/webhook-options.ts";
+import { describeNetwork } from "./describe-network.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { RetentionTimes } from "./ledger/ledger-limits.ts";
 import type { ProcessRelayer } from "./ledger/maintenance/process-relayers.ts";
 import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
-import type { OperatorReads } from "./ledger/operator-reads.ts";
 import { createProcessId } from "./ledger/process-id.ts";
 import { findClockFault } from "./ledger/queries/common-time.ts";
+import { findSoldTexts } from "./ledger/queries/find-route-of.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
@@ -26,24 +35,15 @@ import { checkGenesis } from "./ready/check-genesis.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import { joinProblems } from "./ready/join-problems.ts";
 import type { LedgerHealth } from "./ready/ledger-health.ts";
-import type { RefundsWorker } from "./refunds/start-refunds.ts";
-import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
+import type { SettlementContext } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
-import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
-import { createLateLogs } from "./settle/evidence/late-logs.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
-import { createBlockPace } from "./settle/pace/block-pace.ts";
-import { createPacedTimes } from "./settle/pace/paced-times.ts";
-import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
-import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
-import { maxCallsGas } from "./settle/relay/gas.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
 import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
-import { startHousekeeping } from "./start-housekeeping.ts";
-import type { StopFollower } from "./stops/follow-stops.ts";
+import { type Housekeeping, startHousekeeping } from "./start-housekeeping.ts";
 import type { StopBoard } from "./stops/stop-board.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
@@ -60,12 +60,20 @@ export interface EngineOptions {
   settings: SettlementSettings;
   retention: RetentionTimes;
   refunds: RefundSettings;
+  /** `undefined`: channels are neither followed nor claimed. */
+  channels: ChannelSettings | undefined;
+  /** `undefined`: no channels are served to callers. */
+  hostedChannels: HostedChannelSettings | undefined;
+  /** Called with the sales by channels of each start. */
+  onChannels: (sales: ChannelSales | undefined) => void;
   /** `undefined`: the operator's commands are not served over HTTP. */
   operators: OperatorListener | undefined;
   webhooks: readonly WebhookEndpoint[] | undefined;
   verifier: Verifier;
   /** Filled at the start, and kept as the ledger has the switches. */
   stops: StopBoard;
+  /** Filled by the facilitator, and stored by the engine. */
+  visits: VisitBoard;
   metrics: SettlementMetrics;
   logger: Logger;
   /** Unix milliseconds. */
@@ -75,10 +83,11 @@ export interface EngineOptions {
 }
 
 /** The running parts of a facilitator: its ledger and its settlement. */
-export interface Engine extends SettlingContext {
-  readonly operatorReads: OperatorReads;
-  readonly stopFollower: StopFollower;
-  readonly refunds: RefundsWorker;
+export interface Engine extends SettlingContext, Housekeeping {
+  /** `undefined` without the option. */
+  readonly channels: Channels | undefined;
+  /** `undefined` without the option. */
+  readonly hostedChannels: RunningHostedChannels | undefined;
   /** Resolves when what was not final before has been reconciled. */
   ready(): Promise<void>;
   close(): Promise<void>;
@@ -155,6 +164,7 @@ async function startParts(
     answerLimits: settings.answerLimits,
   });
   begun(() => leaveLedger(ledger));
+  metrics.money.nameRoutes((ids) => findSoldTexts(ledger, ids));
   await sendHeartbeat(ledger);
   for (const { fleet } of chains) fleet.size = () => ledger.heartbeat.living.length;
   // Reservations of an earlier engine of this process are looked up before they count as held.
@@ -220,9 +230,15 @@ async function startParts(
     await Promise.all([...settlements.values()].map(stopNetworkSettlement));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
+  const channels = beginChannels(options, { context, settlements });
+  options.onChannels(channels?.sales);
+  if (channels) begun(() => channels.stop());
+  const hostedChannels = beginHosted(options, { context, settlements, channels });
+  if (hostedChannels) begun(() => hostedChannels.stop());
   const housekeeping = await startHousekeeping(options, {
     context,
     settlements,
+    channels,
     verify: database.verify,
     begun,
   });
@@ -231,6 +247,8 @@ async function startParts(
     context,
     verifier,
     settlements,
+    channels,
+    hostedChannels,
     timeoutMs(network, payment) {
       const served = network && settlements.get(network)?.network;
       if (served) return served.times.settleTimeoutMs(served.serveAfter(payment));
@@ -245,54 +263,32 @@ async function startParts(
   };
 }
 
+function beginChannels(
+  { channels: settings, stops, metrics }: EngineOptions,
+  parts: Pick<Engine, "context" | "settlements">,
+): Channels | undefined {
+  return settings && startChannels({ ...parts, settings, metrics: metrics.channels, stops });
+}
+
+function beginHosted(
+  { hostedChannels: settings, chains, stops, metrics }: EngineOptions,
+  parts: Pick<Engine, "context" | "settlements" | "channels">,
+): RunningHostedChannels | undefined {
+  const assets = new Map(
+    chains.map(({ configuration }) => [
+      configuration.network,
+      configuration.assets && new Set(configuration.assets),
+    ]),
+  );
+  return (
+    settings &&
+    startHostedChannels({ ...parts, settings, assets, metrics: metrics.channels, stops })
+  );
+}
+
 function relayersOf({ configuration: { network, relayers, retiring } }: Chain): ProcessRelayer[] {
   return [
     ...relayers.map(({ address }) => ({ address, isRetiring: false })),
     ...retiring.map(({ address }) => ({ address, isRetiring: true })),
   ].map(({ address, isRetiring }) => ({ network, relayer: toLowerHex(address), isRetiring }));
-}
-
-function describeNetwork(
-  { configuration, pool, watcher, blocks, simulator, trialFloor }: Chain,
-  options: { report: NetworkReport; settings: SettlementSettings; clock: Clock },
-): SettlementNetwork {
-  const { report, settings, clock } = options;
-  const { network, chainId, fees, callGas, serveAfter, finalAfter } = configuration;
-  const preset = getChainPreset(chainId);
-  // Several transactions to a block waste little of it, whatever its other transactions are.
-  const share = report.blockGasLimit / 12n;
-  const pace = createBlockPace({ usualMs: preset.blockTimeMs, now: () => clock.now() });
-  return {
-    network,
-    chainId,
-    rpc: pool,
-    watcher,
-    pace,
-    times: createPacedTimes(pace, settings.configuredTimes),
-    blocks,
-    simulator,
-    trialFloor,
-    fees: createFeeQuoter({
-      rpc: pool,
-      feeModel: preset.feeModel,
-      maxFeePerGasCap: fees.maxFeePerGas,
-      tip: fees.maxPriorityFeePerGas,
-      readHead: watcher.fresh,
-      headAgeMs: () => watcher.status().sinceReadMs ?? Number.POSITIVE_INFINITY,
-      now: () => clock.now(),
-    }),
-    multicall3: report.hasMulticall3 ? toLowerHex(multicall3Address) : undefined,
-    limits: {
-      maxPayments: settings.maxPaymentsPerTransaction,
-      maxGas: share < maxCallsGas ? share : maxCallsGas,
-    },
-    spoilt: createSpoiltBatches({ now: () => clock.now() }),
-    debited: createDebitedPayments({ rpc: pool, watcher, clock }),
-    lateLogs: createLateLogs({ now: () => clock.now() }),
-    maxInFlight: settings.maxTransactionsInFlight,
-    callGasCap: callGas,
-    pollMs: preset.pollIntervalMs,
-    serveAfter: ({ value }) => serveAfter(value),
-    finalAfter,
-  };
 }

@@ -1,6 +1,7 @@
 import { createSingleFlight } from "@coinslot/concurrency";
-import { buildIndex } from "@coinslot/storage";
+import { buildIndex, type TableIndex } from "@coinslot/storage";
 import { blockIndexes } from "./ledger/migrations/index-blocks.ts";
+import { searchIndexes } from "./ledger/migrations/index-searches.ts";
 import type { SettlementContext } from "./settle/context.ts";
 
 /** Pause after a build that failed, or is another process's. */
@@ -16,7 +17,7 @@ export function startIndexBuilds({
   logger,
 }: Pick<SettlementContext, "ledger" | "clock" | "logger">): { stop(): Promise<void> } {
   const abort = new AbortController();
-  const pending = [...blockIndexes];
+  const pending: TableIndex[] = [...blockIndexes, ...searchIndexes];
   let cancelTimer: (() => void) | undefined;
 
   const working = createSingleFlight(async () => {

@@ -14,7 +14,7 @@ import { stateOf, wish } from "./testing/ledger-payments.ts";
 import { engines } from "./testing/settling-devnet.ts";
 
 describe.each(engines)("maintenance on %s", (engine) => {
-  const { join, silence } = ledgerForEachTest(engine);
+  const { join, silence, wait } = ledgerForEachTest(engine);
 
   /** Starts maintenance whose next round waits in `rounds`. */
   async function start(ledger: LedgerContext, reports?: { fault: Error; found: unknown[] }) {
@@ -62,14 +62,16 @@ describe.each(engines)("maintenance on %s", (engine) => {
     };
   }
 
-  it("releases the holdings of others one round after a standstill of the database", async () => {
+  it("releases the holdings of others a lease after a standstill of the database", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const running = await reservePayment(one, wish());
     if (running.outcome !== "reserved") throw new Error(running.outcome);
     await silence("one");
     await silence("two");
     const { nextRound } = await start(two);
+    await nextRound();
     expect(await stateOf(two, running.paymentId)).toBe("reserved");
+    wait(two.heartbeatLeaseMs);
     await nextRound();
     expect(await stateOf(two, running.paymentId)).toBe("released");
   });

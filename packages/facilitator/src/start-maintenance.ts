@@ -37,11 +37,12 @@ export function startMaintenance(options: {
     try {
       const fault = await verify().catch(asDatabaseError);
       if (fault !== undefined) return leave(fault);
-      const isSure = await sendHeartbeat(ledger);
+      await sendHeartbeat(ledger);
       health.wrote();
       const isFirst = isFirstProcess(ledger);
-      const { reserved, queued } =
-        isSure && isFirst ? await releaseAbandoned(ledger) : { reserved: 0, queued: [] };
+      const { reserved, queued } = isFirst
+        ? await releaseAbandoned(ledger)
+        : { reserved: 0, queued: [] };
       if (reserved + queued.length > 0) {
         logger.warn(
           { reserved, queued: queued.length },

@@ -11,19 +11,24 @@ import {
   type Network,
   toLowerHex,
 } from "@coinslot/protocol";
+import type { ChannelSettings } from "../channels/channel-settings.ts";
+import type { HostedChannelSettings } from "../channels/hosted/hosted-settings.ts";
 import type { HookSet } from "../hooks.ts";
 import type { RetentionTimes } from "../ledger/ledger-limits.ts";
 import { type Logger, silentLogger } from "../logger.ts";
 import type { OperatorListener } from "../operators/serve-over-http.ts";
 import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { defaultCallGas } from "../simulation/simulator.ts";
+import { readChannelOptions } from "./channel-options.ts";
 import type {
   Depth,
   FacilitatorNetworkOptions,
   FacilitatorOptions,
   FeeOptions,
 } from "./facilitator-options.ts";
+import { readHostedChannelOptions } from "./hosted-channel-options.ts";
 import { readOperators } from "./operator-options.ts";
+import { readRpcUrls } from "./read-rpc-urls.ts";
 import { type RefundSettings, readRefundOptions } from "./refund-options.ts";
 import { readRelayer, readRetiring } from "./relayer-account.ts";
 import { readRetention } from "./retention-options.ts";
@@ -60,6 +65,10 @@ export interface FacilitatorConfiguration {
   startTimeoutMs: number;
   retention: RetentionTimes;
   refunds: RefundSettings;
+  /** `undefined`: channels are neither followed nor claimed. */
+  channels: ChannelSettings | undefined;
+  /** `undefined`: no channels are served to callers. */
+  hostedChannels: HostedChannelSettings | undefined;
   /** Where the operator's commands are served over HTTP. */
   operators: OperatorListener | undefined;
   webhooks: readonly WebhookEndpoint[] | undefined;
@@ -100,7 +109,13 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   const { settings: refunds, problems: refundProblems } = readRefundOptions(options.refunds);
   const { listener: operators, problems: operatorProblems } = readOperators(options.operators);
   const { webhooks, problems: webhookProblems } = readWebhooks(options.webhooks);
+  const channels = readChannelOptions(options.channels, entries[0]?.relayer, networks);
   problems.push(...retentionProblems, ...refundProblems, ...operatorProblems, ...webhookProblems);
+  const hostedChannels = readHostedChannelOptions(options.hostedChannels, {
+    networks,
+    sellers: channels.settings?.signers ?? [],
+  });
+  problems.push(...channels.problems, ...hostedChannels.problems);
   for (const { network, relayers } of networks) {
     if (relayers.some(({ address }) => isSameAddress(address, refunds.float ?? "0x"))) {
       problems.push(`refunds: the float is a relayer of ${network}: give it an account of its own`);
@@ -111,13 +126,14 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   if (problems.length > 0 || first === undefined) {
     throw new ConfigurationError("The facilitator", problems);
   }
-  const startTimeoutMs = startTimeoutSeconds * 1000;
   return {
     networks: [first, ...others],
     ledger,
-    startTimeoutMs,
+    startTimeoutMs: startTimeoutSeconds * 1000,
     retention,
     refunds,
+    channels: channels.settings,
+    hostedChannels: hostedChannels.settings,
     operators,
     webhooks,
     logger,
@@ -207,40 +223,6 @@ function findFeeProblems(fees: NetworkConfiguration["fees"]): string[] {
   ];
 }
 
-function readRpcUrls(options: FacilitatorNetworkOptions): {
-  rpcUrls: string[];
-  problems: string[];
-} {
-  const { rpcUrl, rpcUrls = [] } = options;
-  const given = rpcUrl === undefined ? rpcUrls : [rpcUrl, ...rpcUrls];
-  const isSet = (url: string | undefined): url is string => url !== undefined && url !== "";
-  if (given.length === 0) return { rpcUrls: [], problems: ["rpcUrls is empty: name at least one"] };
-  const problems = given.flatMap((url, index) => {
-    const place = `RPC URL ${index + 1} of ${given.length}`;
-    if (!isSet(url)) return [`${place} is not set`];
-    if (isHttp(url) || isWebSocket(url)) return [];
-    return [`${place} must be a URL that begins with http:// or https://, or wss://`];
-  });
-  if (problems.length === 0 && !given.some(isHttp)) {
-    problems.push(
-      "rpcUrls names WebSockets only: they announce new blocks, and requests need HTTP",
-    );
-  }
-  return { rpcUrls: given.filter(isSet), problems };
-}
-
-function isHttp(url: string | undefined): boolean {
-  return /^https?:$/.test(protocolOf(url));
-}
-
-function isWebSocket(url: string | undefined): boolean {
-  return /^wss?:$/.test(protocolOf(url));
-}
-
-function protocolOf(url: string | undefined): string {
-  return url !== undefined && URL.canParse(url) ? new URL(url).protocol : "";
-}
-
 function readAssets({ network, assets }: FacilitatorNetworkOptions): {
   assets: Address[] | undefined;
   domains: Asset[];
@@ -299,6 +281,4 @@ function depthOf(depth: Depth, maxCareful: number): (amount: bigint) => number {
   };
 }
 
-function secondsOf(milliseconds: number | undefined): number | undefined {
-  return milliseconds === undefined ? undefined : milliseconds / 1000;
-}
+const secondsOf = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);

@@ -2,6 +2,8 @@ import type { Clock } from "@coinslot/chain";
 import type { Address, Asset, Network } from "@coinslot/protocol";
 import type { HookSet } from "../hooks.ts";
 import type { Logger } from "../logger.ts";
+import type { ChannelOptions } from "./channel-options.ts";
+import type { HostedChannelOptions } from "./hosted-channel-options.ts";
 import type { OperatorOptions } from "./operator-options.ts";
 import type { RefundOptions } from "./refund-options.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
@@ -44,8 +46,8 @@ export interface FacilitatorNetworkOptions {
   callsPerSecond?: number | undefined;
   relayer: RelayerOptions | undefined;
   /**
-   * Relayers whose keys are to be taken out. They take no new payments. What they have sent is
-   * followed, sent again and replaced until it is final. Default: none.
+   * Relayers whose keys are to be taken out. They take no new payments. Their transactions are
+   * followed, sent again and replaced until they are final. Default: none.
    */
   retiringRelayers?: readonly (RelayerOptions | undefined)[] | undefined;
   /**
@@ -111,6 +113,16 @@ export interface FacilitatorOptions {
    * The float account that pays refunds. Without it, refunds wait for a signature made elsewhere.
    */
   refunds?: RefundOptions | undefined;
+  /**
+   * Payment channels. `coinslot doctor` says whether a chain has their contracts.
+   * `{}` takes the defaults. Default: none is followed or claimed.
+   */
+  channels?: ChannelOptions | undefined;
+  /**
+   * Channels of other sellers: verified, funded, claimed, settled and refunded for callers with a key.
+   * `facilitatorRouter` serves them. Default: none.
+   */
+  hostedChannels?: HostedChannelOptions | undefined;
   /**
    * Serves the operator's commands over HTTP, to callers with a key. Default: only on the socket
    * beside a SQLite ledger.

@@ -59,6 +59,12 @@ export type RefundOptions = FloatAccount & {
         /** Default 10. Beyond it, a payer's refunds of a day (UTC) are left to the operator. */
         maxPerPayerPerDay?: number | undefined;
         /**
+         * Most that all of them together give back in a day (UTC), on each network and in each
+         * token, in the token's smallest unit. Default: half of the float's `maxPerDay`, so that the
+         * operator has the other half. Payments beyond it wait for the next day.
+         */
+        maxPerDay?: bigint | readonly FloatLimit[] | undefined;
+        /**
          * Cost of a refund's gas, in the token's smallest unit. Payments below twice as much are not
          * given back by themselves. Default 1,000: a tenth of a cent, of six decimals.
          */
@@ -78,6 +84,7 @@ export interface RefundSettings {
   payersWithCode: "review" | "refund";
   validForSeconds: number;
   maxPerPayerPerDay: number;
+  automaticMaxPerDay(token: { network: Network; asset: Address }): bigint;
   gasCost: bigint;
 }
 
@@ -98,11 +105,9 @@ export function readRefundOptions(options: RefundOptions | undefined): {
   if (!formerFloats.every(isWellFormedAddress)) {
     problems.push("refunds.formerFloats must be addresses");
   }
-  const limits = typeof maxPerDay === "bigint" ? [] : maxPerDay;
-  const amounts =
-    typeof maxPerDay === "bigint" ? [maxPerDay] : limits.map((each) => each.maxPerDay);
-  if (amounts.some((amount) => typeof amount !== "bigint" || amount < 0n)) {
-    problems.push("refunds.maxPerDay must be a bigint, or a list of them by token, not negative");
+  checkLimits("refunds.maxPerDay", maxPerDay, problems);
+  if (automatic.maxPerDay !== undefined) {
+    checkLimits("refunds.automatic.maxPerDay", automatic.maxPerDay, problems);
   }
   if (!["review", "refund"].includes(payersWithCode)) {
     problems.push('refunds.payersWithCode must be "review" or "refund"');
@@ -116,23 +121,49 @@ export function readRefundOptions(options: RefundOptions | undefined): {
   if (typeof gasCost !== "bigint" || gasCost < 0n) {
     problems.push("refunds.automatic.gasCost must be a bigint, not negative");
   }
-  const byToken = new Map(
-    limits.map((each) => [`${each.network}/${each.asset.toLowerCase()}`, each.maxPerDay]),
-  );
+  const floatMaxPerDay = readLimits(maxPerDay);
+  const automaticMaxPerDay =
+    automatic.maxPerDay === undefined
+      ? (token: Token) => floatMaxPerDay(token) / 2n
+      : readLimits(automatic.maxPerDay);
   return {
     problems,
     settings: {
       float: account.float,
       sign: account.sign,
       formerFloats: formerFloats.map(toLowerHex),
-      maxPerDay: ({ network, asset }) =>
-        typeof maxPerDay === "bigint" ? maxPerDay : (byToken.get(`${network}/${asset}`) ?? 0n),
+      maxPerDay: floatMaxPerDay,
       payersWithCode,
       validForSeconds,
       maxPerPayerPerDay,
+      automaticMaxPerDay,
       gasCost,
     },
   };
+}
+
+interface Token {
+  network: Network;
+  asset: Address;
+}
+
+/** A limit of a day: one for every token, or one for each that is listed. */
+type Limits = bigint | readonly FloatLimit[];
+
+function checkLimits(name: string, limits: Limits, problems: string[]): void {
+  const amounts = typeof limits === "bigint" ? [limits] : limits.map((each) => each.maxPerDay);
+  if (amounts.some((amount) => typeof amount !== "bigint" || amount < 0n)) {
+    problems.push(`${name} must be a bigint, or a list of them by token, not negative`);
+  }
+}
+
+/** The limit of a token; 0 where others are listed, and it is not. */
+function readLimits(limits: Limits): (token: Token) => bigint {
+  if (typeof limits === "bigint") return () => limits;
+  const byToken = new Map(
+    limits.map((each) => [`${each.network}/${each.asset.toLowerCase()}`, each.maxPerDay]),
+  );
+  return ({ network, asset }) => byToken.get(`${network}/${asset}`) ?? 0n;
 }
 
 interface ReadAccount {

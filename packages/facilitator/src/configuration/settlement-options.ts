@@ -109,7 +109,8 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
   const codePayers = readPayersWithCode(options.payersWithCode || {});
   const { settleTimeoutSeconds, times = {} } = options;
   const { leaseMs = 5_000, sweepMs = 1_000, leadMs = 1_000, ...otherTimes } = times;
-  const { settlingMs = 10_000, idleMs = 60_000, ...pacedTimes } = otherTimes;
+  const { settlingMs = 10_000, idleMs = 60_000, disputeMs = 120_000, ...stillOther } = otherTimes;
+  const { refundMs = 1_000, ...pacedTimes } = stillOther;
   return {
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     maxAnswerBytes: options.maxAnswerBytes ?? 1024 * 1024,
@@ -120,7 +121,7 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
     maxPaymentsPerTransaction: options.maxPaymentsPerTransaction ?? 64,
     maxTransactionsInFlight: options.maxTransactionsInFlight ?? 16,
-    times: { leaseMs, sweepMs, leadMs, settlingMs, idleMs },
+    times: { leaseMs, sweepMs, leadMs, settlingMs, disputeMs, idleMs, refundMs },
     configuredTimes: {
       ...pacedTimes,
       settleTimeoutMs: settleTimeoutSeconds && settleTimeoutSeconds * 1000,

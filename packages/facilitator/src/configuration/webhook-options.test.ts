@@ -14,7 +14,8 @@ describe("the option webhooks", () => {
     const { webhooks, problems } = readWebhooks([{ url, secret }]);
     expect(problems).toEqual([]);
     const [first] = webhooks ?? [];
-    expect(first?.types).toHaveLength(8);
+    expect(first?.types).toHaveLength(13);
+    expect(first?.types).toContain("payment.lost");
     expect(first?.types).not.toContain("payment.delivered");
     const [again] = readWebhooks([{ url, secrets: [secret, secret] }]).webhooks ?? [];
     expect(again?.id).toBe(first?.id);
@@ -34,6 +35,29 @@ describe("the option webhooks", () => {
     const { problems } = readWebhooks([options]);
     expect(problems).toEqual([expect.stringMatching(problem)]);
     expect(problems.join()).not.toContain("whsec_abc");
+  });
+
+  it("has the id that is configured, wherever its URL moves, or a hash of the URL", () => {
+    const idOf = (options: WebhookOptions) => readWebhooks([options]).webhooks?.[0]?.id;
+    expect(idOf({ id: "ledger-2", url, secret })).toBe("whk_ledger-2");
+    expect(idOf({ id: "ledger-2", url: "https://example.org/", secret })).toBe("whk_ledger-2");
+    expect(idOf({ url, secret })).toMatch(/^whk_[0-9a-f]{16}$/);
+    // The hash of a URL belongs to that URL.
+    for (const id of ["", "A", "a b", "0123456789abcdef", "a".repeat(33)]) {
+      expect(readWebhooks([{ id, url, secret }]).problems).toEqual([
+        expect.stringMatching(/^webhooks\[0\]: id must have/),
+      ]);
+    }
+    const twice = [
+      { id: "a", url, secret },
+      { id: "a", url: "https://example.org/", secret },
+    ];
+    expect(readWebhooks(twice).problems).toEqual(["webhooks: one id is named twice"]);
+    const same = [
+      { id: "a", url, secret },
+      { url, secret },
+    ];
+    expect(readWebhooks(same).problems).toEqual(["webhooks: one URL is named twice"]);
   });
 
   it("has a problem with a URL that is named twice", () => {

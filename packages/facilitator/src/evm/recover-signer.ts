@@ -1,6 +1,5 @@
-import type { Address, Hex } from "@coinslot/protocol";
+import { type Address, type Hex, keccak256 } from "@coinslot/protocol";
 import { secp256k1 as noble } from "@noble/curves/secp256k1";
-import { keccak256 } from "./keccak.ts";
 import { loadNativeSecp256k1 } from "./native-secp256k1.ts";
 import type { KeySignature } from "./split-signature.ts";
 

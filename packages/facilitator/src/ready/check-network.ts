@@ -11,6 +11,7 @@ import {
 import { FacilitatorError, multicall3Address } from "@coinslot/protocol";
 import * as z from "zod";
 import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
+import { checkChannels, type NeededEscrow } from "./check-channels.ts";
 import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";
 import { type Findings, joinFindings } from "./findings.ts";
@@ -26,12 +27,16 @@ export interface NetworkReport extends Findings {
 
 /**
  * Checks that need the chain: the chain id of every endpoint, tokens, Multicall3, and whether a
- * relayer can pay. Lets the watcher see its first block. Never throws: an unreachable chain is a
+ * relayer can pay, contracts of channels. Lets the watcher see its first block. Never throws: an unreachable chain is a
  * problem like others.
  */
 export async function checkNetwork(
   configuration: NetworkConfiguration,
-  { pool, watcher }: { pool: RpcPool; watcher: BlockWatcher },
+  {
+    pool,
+    watcher,
+    escrows,
+  }: { pool: RpcPool; watcher: BlockWatcher; escrows: readonly NeededEscrow[] },
 ): Promise<NetworkReport> {
   const unread = { warnings: [], hasMulticall3: false, blockGasLimit: 0n };
   const { network } = configuration;
@@ -49,6 +54,7 @@ export async function checkNetwork(
       watcher.refresh(),
       checkTokens(configuration, pool),
       checkRelayers(configuration, pool),
+      checkChannels(network, escrows, pool),
     ]);
     const slow = `${network} has no Multicall3: every payment takes a transaction of its own.`;
     const batches = { problems: [], warnings: hasMulticall3 ? [] : [slow] };

@@ -61,7 +61,13 @@ async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
   };
   try {
     const networks = changes.map(configure);
-    const reports = await checkNetworks({ networks, logger, clock: systemClock, patienceMs: 0 });
+    const reports = await checkNetworks({
+      networks,
+      escrows: [],
+      logger,
+      clock: systemClock,
+      patienceMs: 0,
+    });
     return { problems: [], warnings, reports };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

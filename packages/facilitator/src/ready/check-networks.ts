@@ -2,6 +2,7 @@ import { type BlockWatcher, type Clock, type RpcPool, sleep } from "@coinslot/ch
 import { ConfigurationError, type Network } from "@coinslot/protocol";
 import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import type { Logger } from "../logger.ts";
+import type { NeededEscrow } from "./check-channels.ts";
 import { checkNetwork, type NetworkReport } from "./check-network.ts";
 
 /** A network with its clients. */
@@ -23,12 +24,14 @@ const pauseMs = 250;
  */
 export async function checkNetworks(options: {
   networks: readonly CheckedNetwork[];
+  /** Contracts of channels that are needed. */
+  escrows: readonly NeededEscrow[];
   logger: Logger;
   clock: Clock;
   /** Time for which to ask again. */
   patienceMs: number;
 }): Promise<Map<Network, NetworkReport>> {
-  const { networks, logger, clock, patienceMs } = options;
+  const { networks, escrows, logger, clock, patienceMs } = options;
   const deadline = clock.now() + patienceMs;
   const reports = new Map<Network, NetworkReport>();
   for (;;) {
@@ -37,7 +40,10 @@ export async function checkNetworks(options: {
     );
     await Promise.all(
       unread.map(async ({ configuration, ...chain }) => {
-        reports.set(configuration.network, await checkNetwork(configuration, chain));
+        reports.set(
+          configuration.network,
+          await checkNetwork(configuration, { ...chain, escrows }),
+        );
       }),
     );
     const found = [...reports.values()];

@@ -1,5 +1,6 @@
 import {
   blockByNumber,
+  isRevert,
   parseBlockHeader,
   type RpcCall,
   RpcError,
@@ -7,7 +8,6 @@ import {
 } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import * as z from "zod";
-import { isRevert } from "../evm/is-revert.ts";
 import { hexWord } from "../evm/word.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { BatchCall, Claim } from "../schemes/scheme.ts";

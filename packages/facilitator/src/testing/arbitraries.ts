@@ -8,6 +8,9 @@ const bytes = (length: number): fc.Arbitrary<Hex> =>
 /** Any address, in lower case. */
 export const anyAddress: fc.Arbitrary<Address> = bytes(20).map(toLowerHex);
 
+/** Any 32 bytes, in lower case. */
+export const anyBytes32: fc.Arbitrary<Hex> = bytes(32);
+
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
 
 /** Any authorization that the ABI can express. */

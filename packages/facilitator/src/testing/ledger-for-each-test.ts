@@ -4,14 +4,18 @@ import { createLedger, type LedgerOptions } from "../ledger/create-ledger.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { sendHeartbeat } from "../ledger/maintenance/processes.ts";
 import { type LedgerDatabase, openLedger } from "../ledger/open-ledger.ts";
-import { createTestLedger, type Engine, type TestLedger } from "./settling-devnet.ts";
+import { copyMigratedLedger } from "./migrated-ledger.ts";
+import type { Engine, TestLedger } from "./settling-devnet.ts";
 
 /** One ledger that several processes share. */
 export interface SharedLedger {
-  /** The ledger as a process has it whose heart has just beaten. */
-  join(processId: string): Promise<LedgerContext>;
-  /** Makes a process silent for longer than its lease, on the database's clock. */
-  silence(processId: string): Promise<void>;
+  /**
+   * The ledger as a process has it whose heart has just beaten. By default, that process has run for
+   * a lease: it knows which others live.
+   */
+  join(processId: string, options?: { isNew?: boolean }): Promise<LedgerContext>;
+  /** Makes a process silent for this long, on the database's clock: by default, longer than its lease. */
+  silence(processId: string, ms?: number): Promise<void>;
   /** Makes what was written on the database's clock older. */
   age(
     table: "code_gas" | "code_payers" | "payments",
@@ -35,7 +39,7 @@ export function ledgerForEachTest(
   let joined: LedgerContext[] = [];
 
   beforeEach(async () => {
-    place = await createTestLedger(engine);
+    place = await copyMigratedLedger(engine);
     opened = await openLedger({ url: place.url, processId: "first" });
     now = 1_000_000;
     joined = [];
@@ -47,7 +51,7 @@ export function ledgerForEachTest(
   });
 
   return {
-    async join(processId) {
+    async join(processId, { isNew = false } = {}) {
       const ledger = createLedger({
         database: opened.database,
         processId,
@@ -59,17 +63,18 @@ export function ledgerForEachTest(
         ...options,
       });
       await sendHeartbeat(ledger);
+      if (!isNew) ledger.heartbeat.unsureSince = Number.NEGATIVE_INFINITY;
       joined.push(ledger);
       return ledger;
     },
-    async silence(processId) {
-      await sql`update processes set heartbeat_at = heartbeat_at - 60000 where id = ${processId}`.execute(
+    async silence(processId, ms = 60_000) {
+      await sql`update processes set heartbeat_at = heartbeat_at - cast(${ms} as bigint) where id = ${processId}`.execute(
         opened.database.kysely,
       );
       for (const { heartbeat, processId: id } of joined) {
         if (id !== processId) continue;
-        heartbeat.sentAt -= 60_000;
-        if (heartbeat.writtenAt !== undefined) heartbeat.writtenAt -= 60_000;
+        heartbeat.sentAt -= ms;
+        if (heartbeat.writtenAt !== undefined) heartbeat.writtenAt -= ms;
       }
     },
     async age(table, column, ms) {

@@ -5,5 +5,6 @@ import type { LedgerContext } from "../ledger/ledger-context.ts";
 export function ledgerLater(ledger: LedgerContext, ms: number): LedgerContext {
   const { dialect, now } = ledger;
   const nowMs = () => sql<number>`(${dialect.nowMs()} + ${sql.lit(ms)})`;
-  return { ...ledger, now: () => now() + ms, dialect: { ...dialect, nowMs } };
+  const beginMs = () => sql<number>`(${dialect.beginMs()} + ${sql.lit(ms)})`;
+  return { ...ledger, now: () => now() + ms, dialect: { ...dialect, nowMs, beginMs } };
 }

@@ -10,7 +10,7 @@ import { getPayments } from "../ledger/queries/list-payments.ts";
 import { timeIsOver } from "../ledger/states.ts";
 import { storeTransaction } from "../ledger/transactions/store-transaction.ts";
 
-export const network = "eip155:9745";
+export const network = "eip155:9745" as const;
 export const asset = `0x${"aa".repeat(20)}` satisfies Hex;
 export const payer = `0x${"bb".repeat(20)}` satisfies Hex;
 export const relayer = `0x${"cc".repeat(20)}` satisfies Hex;

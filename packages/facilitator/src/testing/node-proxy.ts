@@ -10,7 +10,9 @@ const callSchema = z.looseObject({
 });
 const answerSchema = z.union([
   z.object({ result: z.unknown() }),
-  z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
+  z.object({
+    error: z.object({ code: z.number(), message: z.string(), data: z.string().optional() }),
+  }),
 ]);
 
 /** One JSON-RPC call. */

@@ -1,7 +1,16 @@
 import { writeSync } from "node:fs";
-import { FacilitatorError } from "@coinslot/protocol";
+import { sleep, systemClock } from "@coinslot/chain";
+import {
+  addressSchema,
+  type ChannelPayload,
+  channelPayloadSchema,
+  FacilitatorError,
+  type Network,
+  networkSchema,
+  readChannelSettlement,
+} from "@coinslot/protocol";
 import * as z from "zod";
-import { createFacilitator } from "../create-facilitator.ts";
+import { type CoinslotFacilitator, createFacilitator } from "../create-facilitator.ts";
 import type { FaultPointName } from "../settle/context.ts";
 
 /** The program's options: one JSON argument. */
@@ -16,6 +25,18 @@ const taskSchema = z.object({
   freezeAt: z.string().optional(),
   /** Key of the float, and the payments that it gives back. */
   refunds: z.object({ privateKey: z.string(), payments: z.array(z.string()) }).optional(),
+  /** Key of the channels' authorizer: it claims what is due, until it is killed. */
+  channels: z.object({ privateKey: z.string() }).optional(),
+  /** The payload of a deposit that it presents, as long as its outcome is not known. */
+  deposit: z
+    .object({ payload: channelPayloadSchema, price: z.string().transform(BigInt) })
+    .optional(),
+  /** A buyer's payload of a refund, which it then serves until it is killed. */
+  channelRefund: channelPayloadSchema.optional(),
+  /** The body of a caller's `/settle`, and its receiver: it is asked for until it has an answer. */
+  hosted: z
+    .object({ body: z.unknown(), receiver: addressSchema, privateKey: z.string() })
+    .optional(),
   payments: z.array(
     z.object({ paymentPayload: z.looseObject({}), paymentRequirements: z.looseObject({}) }),
   ),
@@ -31,11 +52,16 @@ async function main(argument: string): Promise<void> {
         network: task.network,
         rpcUrls: [task.rpcUrl],
         relayer: { privateKey: task.privateKey },
-        ...(task.refunds ? { finalAfter: 2 } : {}),
+        ...(task.refunds || task.channels || task.hosted ? { finalAfter: 2 } : {}),
       },
     ],
     ledger: task.ledger,
     refunds: task.refunds && { privateKey: task.refunds.privateKey },
+    channels: task.channels && { authorizer: task.channels },
+    hostedChannels: task.hosted && {
+      callers: [{ name: "shop", receivers: [task.hosted.receiver] }],
+      authorizer: { privateKey: task.hosted.privateKey },
+    },
     heartbeatLeaseSeconds: 1.5,
     times: { leaseMs: 1_500 },
     async faultPoint(name: FaultPointName) {
@@ -54,8 +80,26 @@ async function main(argument: string): Promise<void> {
   for (const payment of task.refunds?.payments ?? []) {
     await facilitator.refunds.create({ payment, idempotencyKey: payment });
   }
+  while (task.deposit !== undefined) {
+    await presentDeposit(facilitator, task.network, task.deposit);
+    // The next one at once would leave the process no time to hear of the chain.
+    await sleep(systemClock, 100);
+  }
+  if (task.hosted) await askForCaller(facilitator, task.hosted.body);
+  const { channelRefund } = task;
+  while (channelRefund !== undefined) {
+    const { channelConfig, voucher } = channelRefund;
+    const outcome = await facilitator.channels?.refund({
+      network: networkSchema.parse(task.network),
+      presented: { channelConfig, voucher },
+      amount: undefined,
+      isGone: () => false,
+    });
+    if (outcome?.state !== "busy") break;
+    await sleep(systemClock, 100);
+  }
   // Until it is killed.
-  if (task.refunds) await new Promise(() => setInterval(() => undefined, 60_000));
+  if (task.refunds || task.channels) await new Promise(() => setInterval(() => undefined, 60_000));
   const results = await Promise.all(
     task.payments.map(async ({ paymentPayload, paymentRequirements }) => {
       try {
@@ -72,6 +116,36 @@ async function main(argument: string): Promise<void> {
   );
   console.log(JSON.stringify(results));
   await facilitator.close();
+}
+
+async function askForCaller({ hostedChannels }: CoinslotFacilitator, body: unknown) {
+  const read = readChannelSettlement(body);
+  if (!read.ok || hostedChannels === undefined) throw new Error("No call of a caller.");
+  const answer = await hostedChannels.settle(read.request, {
+    caller: "shop",
+    isGone: () => false,
+  });
+  console.log(answer.state, "transaction" in answer ? answer.transaction : "");
+}
+
+async function presentDeposit(
+  { channels }: CoinslotFacilitator,
+  network: Network,
+  { payload, price }: { payload: ChannelPayload; price: bigint },
+): Promise<void> {
+  if (payload.type !== "deposit") throw new Error(payload.type);
+  await channels?.deposit?.({
+    network,
+    route: "GET /weather",
+    presented: payload,
+    price,
+    fingerprint: "GET /weather",
+    isGone: () => false,
+    deposit: payload.deposit,
+    domain: { name: "USDT0", version: "1" },
+    minDeposit: 0n,
+    timeoutMs: 1_000,
+  });
 }
 
 const payloadSchema = z.looseObject({

@@ -1,6 +1,12 @@
 import { type Clock, systemClock } from "@coinslot/chain";
 import { devSeedPhrase, multicall3, testUsdt0 } from "@coinslot/devnet";
-import { type AuthorizationId, type Hex, type Reservation, toLowerHex } from "@coinslot/protocol";
+import {
+  type AuthorizationId,
+  type Hex,
+  type Reservation,
+  type SoldItem,
+  toLowerHex,
+} from "@coinslot/protocol";
 import { encodeFunctionData, type LocalAccount } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
 import { afterEach, expect } from "vitest";
@@ -24,7 +30,11 @@ export function useSettlingDevnet(): (options?: { chainId?: number }) => Promise
 }
 
 /** Verifies and reserves, as a gate does before it runs a handler. */
-export async function reserve(facilitator: CoinslotFacilitator, paid: Paid): Promise<Reservation> {
+export async function reserve(
+  facilitator: CoinslotFacilitator,
+  paid: Paid,
+  sold?: SoldItem,
+): Promise<Reservation> {
   const { paymentPayload, paymentRequirements, authorization } = paid;
   const verified = await facilitator.verify(paymentPayload, paymentRequirements);
   expect(verified).toMatchObject({ isValid: true });
@@ -36,6 +46,7 @@ export async function reserve(facilitator: CoinslotFacilitator, paid: Paid): Pro
     validBefore: authorization.validBefore,
     payTo: toLowerHex(authorization.to),
     balance,
+    sold,
   });
   if (reserved.state !== "reserved") throw new Error(reserved.state);
   return reserved.reservation;

@@ -20,6 +20,14 @@ export function spawnSettling(
     freezeAt?: FaultPointName | undefined;
     /** Gives payments back by this float instead, and waits for its end. */
     refunds?: { privateKey: string; payments: readonly string[] } | undefined;
+    /** Claims channels instead, by this key of their authorizer. */
+    channels?: { privateKey: string } | undefined;
+    /** Presents a deposit, as it travels, until it is killed. */
+    deposit?: { payload: unknown; price: string } | undefined;
+    /** Serves this payload of a buyer, too. */
+    channelRefund?: object | undefined;
+    /** Asks for this body of a caller's `/settle`. */
+    hosted?: { body: unknown; receiver: string; privateKey: string } | undefined;
     /** RPC endpoint of the chain, if not the devnet itself. */
     rpcUrl?: string | undefined;
   } = {},

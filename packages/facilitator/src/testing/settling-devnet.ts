@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createTestDatabase, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import type { Address } from "@coinslot/protocol";
 import pino from "pino";
@@ -11,6 +8,7 @@ import type {
 } from "../configuration/facilitator-options.ts";
 import type { SettlementOptions } from "../configuration/settlement-options.ts";
 import { type CoinslotFacilitator, createFacilitator } from "../create-facilitator.ts";
+import { copyMigratedLedger, createLedgerFile } from "./migrated-ledger.ts";
 import { signPayment, type TestPayment } from "./payments.ts";
 
 /** The engines under which everything must hold. */
@@ -23,14 +21,9 @@ export interface TestLedger {
   drop(): Promise<void>;
 }
 
-/** An empty ledger: a SQLite file, or a PostgreSQL database. */
-export async function createTestLedger(engine: Engine): Promise<TestLedger> {
-  if (engine === "postgres") return createTestDatabase();
-  const directory = await mkdtemp(join(tmpdir(), "coinslot-ledger-"));
-  return {
-    url: `sqlite:${join(directory, "ledger.db")}`,
-    drop: () => rm(directory, { recursive: true }),
-  };
+/** The place of a ledger that its first process makes: a SQLite file, or a PostgreSQL database. */
+export function createTestLedger(engine: Engine): Promise<TestLedger> {
+  return engine === "postgres" ? createTestDatabase() : createLedgerFile();
 }
 
 type Options = Partial<FacilitatorOptions & SettlementOptions> & {
@@ -51,12 +44,17 @@ export interface SettlingDevnet {
 
 /**
  * Starts a devnet whose buyer holds tokens. A test that fails shows what its facilitators wrote.
+ *
+ * @param options `isUnmade`: the first facilitator makes the ledger's tables. Otherwise they are
+ * there already, without rows
  */
 export async function startSettlingDevnet(
   engine: Engine,
-  options: { chainId?: number; blockTimeSeconds?: number } = {},
+  options: { chainId?: number; blockTimeSeconds?: number; isUnmade?: boolean } = {},
 ): Promise<SettlingDevnet> {
-  const [devnet, ledger] = await Promise.all([startDevnet(options), createTestLedger(engine)]);
+  const { isUnmade = false, ...chain } = options;
+  const place = isUnmade ? createTestLedger(engine) : copyMigratedLedger(engine);
+  const [devnet, ledger] = await Promise.all([startDevnet(chain), place]);
   const { buyer, relayer, seller } = devnet.accounts;
   await devnet.mint({ to: buyer.address, amount: 1_000_000_000n });
   const running: CoinslotFacilitator[] = [];
@@ -83,7 +81,7 @@ export async function startSettlingDevnet(
         // Less than a test's own timeout, so that a hang is reported with its state.
         settleTimeoutSeconds: 60,
         // A test's blocks come when it mines them, and nothing is to be waited for.
-        times: { settlingMs: 500, ...times },
+        times: { settlingMs: 500, refundMs: 50, ...times },
         ...others,
       });
       running.push(facilitator);

@@ -1,14 +1,7 @@
-import { type RpcCall, RpcError, type RpcRequester } from "@coinslot/chain";
-import {
-  type Address,
-  eip3009Abi,
-  FacilitatorError,
-  type Hex,
-  type TokenDomain,
-} from "@coinslot/protocol";
+import type { RpcCall, RpcRequester } from "@coinslot/chain";
+import { type Address, eip3009Abi, type Hex, type TokenDomain } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData, toHex, zeroAddress } from "viem";
-import * as z from "zod";
-import { isRevert } from "../evm/is-revert.ts";
+import { askCalls } from "./ask-calls.ts";
 
 /**
  * Facts that a token contract returns about itself. Each member is absent where it has no such
@@ -41,7 +34,7 @@ export async function readTokenFacts(rpc: RpcRequester, asset: Address): Promise
     params: [{ to: asset, data }, "latest"],
   });
   const abi = eip3009Abi;
-  const [code, state, separator, domain, name, version] = await ask(rpc, [
+  const [code, state, separator, domain, name, version] = await askCalls(rpc, [
     { method: "eth_getCode", params: [asset, "latest"] },
     call(
       encodeFunctionData({ abi, functionName: "authorizationState", args: [zeroAddress, noNonce] }),
@@ -59,24 +52,6 @@ export async function readTokenFacts(rpc: RpcRequester, asset: Address): Promise
     name: decode(name, readName),
     version: decode(version, readVersion),
   };
-}
-
-const hexSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]);
-
-async function ask(rpc: RpcRequester, calls: readonly RpcCall[]): Promise<(Hex | undefined)[]> {
-  try {
-    const outcomes = await rpc.requestMany(calls);
-    return outcomes.map((outcome) => {
-      if (outcome.ok) return hexSchema.parse(outcome.result);
-      // The contract has no such function.
-      if (isRevert(outcome.error)) return undefined;
-      throw outcome.error;
-    });
-  } catch (cause) {
-    if (!(cause instanceof RpcError || cause instanceof z.ZodError)) throw cause;
-    const kind = cause instanceof RpcError ? "unavailable" : "bad_response";
-    throw new FacilitatorError("The chain cannot be read at the moment", { kind, cause });
-  }
 }
 
 /** A contract may return anything. A result that cannot be decoded counts as absent. */

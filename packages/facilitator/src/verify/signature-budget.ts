@@ -1,4 +1,4 @@
-import { FacilitatorError, type Payment } from "@coinslot/protocol";
+import { CallerLimitedError, FacilitatorError, type Payment } from "@coinslot/protocol";
 
 /** Bounds the chain calls that signatures cost which no key of their payer has made. */
 export interface SignatureBudget {
@@ -6,7 +6,8 @@ export interface SignatureBudget {
    * Counts a payment against its caller, before the first chain call for it. No effect for a
    * payment that has been counted.
    *
-   * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
+   * @throws CallerLimitedError with the time of the next attempt, where its caller's budget is empty
+   * @throws FacilitatorError with the same, where that of all callers is
    */
   charge(payment: Payment, limitKey: string | undefined): void;
   /** Takes the count back, once the chain has taken the signature for the payer's. */
@@ -74,15 +75,21 @@ export function createSignatureBudget(options: {
     return (counts.get(name) ?? 0) < most;
   }
 
-  /** Keys under which a payment is counted. `undefined` where there is no room. */
-  function findRoom(caller: string | undefined, pair: string | undefined): string[] | undefined {
+  /**
+   * Keys under which a payment is counted, or the limit that is reached. Where both are, it is that
+   * of all: honest callers are shut out, too.
+   */
+  function findRoom(
+    caller: string | undefined,
+    pair: string | undefined,
+  ): string[] | "caller" | "total" {
     const isProven = pair !== undefined && now() < (proven.get(pair) ?? 0);
     if (isProven && hasRoom(pair, perProvenPayer) && hasRoom(allProven, total)) {
       return [allProven, pair];
     }
-    if (!hasRoom(all, total)) return undefined;
+    if (!hasRoom(all, total)) return "total";
     if (caller === undefined) return [all];
-    return hasRoom(caller, perCaller) ? [all, caller] : undefined;
+    return hasRoom(caller, perCaller) ? [all, caller] : "caller";
   }
 
   return {
@@ -97,7 +104,9 @@ export function createSignatureBudget(options: {
       const caller = limitKey === undefined ? undefined : `caller ${limitKey}`;
       const pair = limitKey === undefined ? undefined : `payer ${network} ${payer} ${limitKey}`;
       const names = findRoom(caller, pair);
-      if (names === undefined) throw tooManySignatures((current + 1) * minuteMs - now());
+      if (typeof names === "string") {
+        throw tooManySignatures(names, (current + 1) * minuteMs - now());
+      }
       add(names, 1, counts);
       charges.set(payment, { counts, names, pair });
     },
@@ -121,9 +130,15 @@ export function createSignatureBudget(options: {
   };
 }
 
-function tooManySignatures(waitMs: number): FacilitatorError {
-  return new FacilitatorError(
-    "Too many payments of this caller had a signature that is not the payer's; try again later",
-    { kind: "unavailable", retryAfterSeconds: Math.ceil(waitMs / 1000) },
-  );
+function tooManySignatures(limit: "caller" | "total", waitMs: number): FacilitatorError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  return limit === "caller"
+    ? new CallerLimitedError(
+        "Too many payments of this caller had a signature that is not the payer's; try again later",
+        { retryAfterSeconds },
+      )
+    : new FacilitatorError(
+        "Too many payments had a signature that is not the payer's; try again later",
+        { kind: "unavailable", retryAfterSeconds },
+      );
 }

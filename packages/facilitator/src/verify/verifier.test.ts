@@ -407,6 +407,19 @@ describe("a failing node", () => {
     pool.close();
   });
 
+  test("that has lost a token which it had is at fault, and not the payment", async () => {
+    const { client, deployToken, mint, accounts } = chain.devnet;
+    const asset = await deployToken({ name: "Lost" });
+    await mint({ to: accounts.buyer.address, amount: startingBalance, token: asset });
+    const domain = { name: "Lost", version: "1" };
+    expect(await verify({ asset, domain })).toMatchObject({ isValid: true });
+    const bytecode = await client.getCode({ address: asset });
+    await client.setCode({ address: asset, bytecode: "0x" });
+    await expect(verify({ asset, domain })).rejects.toMatchObject({ kind: "unavailable" });
+    await client.setCode({ address: asset, bytecode: bytecode ?? "0x" });
+    expect(await verify({ asset, domain })).toMatchObject({ isValid: true });
+  });
+
   describe("that refuses calls without a contract", () => {
     const refusesDeployless = () =>
       createInterferingPool(chain.devnet, ({ to }) =>

@@ -14,6 +14,7 @@ import { goesThrough } from "../schemes/simulation-result.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { checkLocally, type ServedNetwork } from "./check-locally.ts";
+import { createDeployedAssets } from "./deployed-assets.ts";
 import { judge } from "./judge.ts";
 import { refuse } from "./refuse.ts";
 import { createSenderCodes } from "./sender-codes.ts";
@@ -160,6 +161,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     }
     const result = await simulator.simulate(payment, options);
     const isSigned = local.isSignedByPayer();
+    if (!chain.deployed.note(payment.asset, result.assetHasCode)) throw nodeLacksToken();
     const { payerHasCode } = result;
     if (payerHasCode || !isSigned) chain.codes.remember(payer, payerHasCode);
     if (payerHasCode && !acceptsPayersWithCode) {
@@ -187,6 +189,13 @@ function tooManyWaiting(): FacilitatorError {
   });
 }
 
+function nodeLacksToken(): FacilitatorError {
+  return new FacilitatorError("The node does not have the token, which it had before; try again", {
+    kind: "unavailable",
+    retryAfterSeconds: 1,
+  });
+}
+
 /** The networks, as the checks without a node use them. */
 function servedNetworks(
   networks: VerifierOptions["networks"],
@@ -207,6 +216,7 @@ function createChainCaches(networks: VerifierOptions["networks"], now: () => num
       {
         simulator,
         codes: createSenderCodes({ rpc, now }),
+        deployed: createDeployedAssets(),
         tools: { rpc, readFacts: createTokenFactsCache({ rpc, now }) },
       },
     ]),

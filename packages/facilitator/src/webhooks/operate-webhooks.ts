@@ -60,9 +60,12 @@ export function operateWebhooks(place: OperatorPlace) {
     /** Sends `webhook.test` to one receiver, or to all. Resolves with their ids. */
     test: async (endpoint?: string): Promise<string[]> =>
       (await runOperation(place, testOperation, { endpoint })).endpoints,
-    /** Takes the next events of a listener, which begins with its first call. */
+    /**
+     * Takes the next event of a listener, which begins with its first call. One at a time: what is
+     * taken counts as delivered, and a listener that does not call for a minute counts as lost.
+     */
     take: async (listener: string): Promise<TakenEvent[]> =>
-      (await runOperation(place, takeOperation, { listener, limit: 100 })).events,
+      (await runOperation(place, takeOperation, { listener, limit: 1 })).events,
     /** Ends a listener. */
     leave: async (listener: string): Promise<void> => {
       await runOperation(place, leaveOperation, { listener });

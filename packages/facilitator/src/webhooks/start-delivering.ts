@@ -23,10 +23,11 @@ export interface Delivering {
 
 /** Delivers what the ledger's outbox has for a receiver, beside other processes that do. */
 export function startDelivering(
-  context: Pick<SettlementContext, "ledger" | "metrics" | "clock" | "now" | "logger">,
+  context: Pick<SettlementContext, "ledger" | "metrics" | "clock" | "now" | "logger"> &
+    Partial<Pick<SettlementContext, "times">>,
   { id: endpoint, url, secrets, allowPrivate }: WebhookEndpoint,
 ): Delivering {
-  const { ledger, metrics, clock, now, logger } = context;
+  const { ledger, metrics, clock, now, logger, times } = context;
   const stopping = new AbortController();
   const claim = randomUUID();
   const resolve = createHostResolver({ timeoutMs });
@@ -58,6 +59,7 @@ export function startDelivering(
       sign: createSigner(secrets),
       post: createPoster({ timeoutMs, lookup, signal: stopping.signal }),
     },
+    pollMs: times?.sweepMs,
     freshMs: claimMs - 2 * timeoutMs,
     clock,
     now,

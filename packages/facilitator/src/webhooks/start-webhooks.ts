@@ -1,9 +1,6 @@
 import { listEndpoints, registerEndpoints, releaseClaims } from "@coinslot/storage";
-import {
-  fingerprintOf,
-  isWebhookId,
-  type WebhookEndpoint,
-} from "../configuration/webhook-options.ts";
+import { fingerprintOf, isReceiverId, shownUrl } from "@coinslot/webhooks";
+import type { WebhookEndpoint } from "../configuration/webhook-options.ts";
 import type { SettlementContext } from "../settle/context.ts";
 import { type Delivering, startDelivering } from "./start-delivering.ts";
 import { watchBacklog } from "./watch-backlog.ts";
@@ -23,14 +20,17 @@ export interface Webhooks {
  * @param endpoints `undefined`: this process neither decides which there are nor delivers
  */
 export async function startWebhooks(
-  context: Pick<SettlementContext, "ledger" | "metrics" | "clock" | "now" | "logger">,
+  context: Pick<SettlementContext, "ledger" | "metrics" | "clock" | "now" | "logger"> &
+    Partial<Pick<SettlementContext, "times">>,
   endpoints: readonly WebhookEndpoint[] | undefined,
 ): Promise<Webhooks> {
   const { ledger, logger } = context;
   if (endpoints === undefined) {
     const registered = await listEndpoints(ledger);
     // No URLs: those of some receivers are secrets.
-    const ids = registered.flatMap(({ id, isEnabled }) => (isEnabled && isWebhookId(id) ? id : []));
+    const ids = registered.flatMap(({ id, isEnabled }) =>
+      isEnabled && isReceiverId(id) ? id : [],
+    );
     if (ids.length > 0) {
       logger.warn(
         { endpoints: ids },
@@ -43,8 +43,7 @@ export async function startWebhooks(
     ledger,
     endpoints.map(({ id, url, secrets, types }) => ({
       id,
-      // A query may be a secret.
-      url: url.origin + url.pathname,
+      url: shownUrl(url.href),
       secrets: secrets.map(fingerprintOf),
       types,
     })),

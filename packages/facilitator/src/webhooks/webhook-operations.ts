@@ -140,6 +140,7 @@ export type TakenEvent = z.infer<typeof takenSchema>;
 export const takeOperation = defineOperation({
   name: "webhooks.take",
   access: "write",
+  isAudited: false,
   argument: z.strictObject({ listener: listenerId, limit: z.int().min(1).max(100) }),
   result: z.object({ events: z.array(takenSchema) }),
   run: async ({ ledger }, { listener, limit }) => ({
@@ -150,6 +151,7 @@ export const takeOperation = defineOperation({
 export const leaveOperation = defineOperation({
   name: "webhooks.leave",
   access: "write",
+  isAudited: false,
   argument: z.strictObject({ listener: listenerId }),
   result: z.object({}),
   async run({ ledger }, { listener }) {

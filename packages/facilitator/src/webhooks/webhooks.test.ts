@@ -1,6 +1,8 @@
 import { systemClock } from "@coinslot/chain";
+import { listEndpoints } from "@coinslot/storage";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { readSettlementOptions } from "../configuration/settlement-options.ts";
 import { readWebhooks, type WebhookOptions } from "../configuration/webhook-options.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
@@ -10,7 +12,8 @@ import { finaliseBlocks, undoBlocks } from "../ledger/transactions/undo-blocks.t
 import { silentLogger } from "../logger.ts";
 import { createMetrics } from "../settle/metrics.ts";
 import { asset, inclusion, network, order, payer, queue } from "../testing/ledger-payments.ts";
-import { createTestLedger, engines } from "../testing/settling-devnet.ts";
+import { copyMigratedLedger } from "../testing/migrated-ledger.ts";
+import { engines } from "../testing/settling-devnet.ts";
 import { openWebhookReceiver, webhookSecret } from "../testing/webhook-receiver.ts";
 import { startWebhooks } from "./start-webhooks.ts";
 
@@ -38,7 +41,7 @@ const block = { number: inclusion.blockNumber, hash: inclusion.blockHash };
 
 describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
   async function openTestLedger(): Promise<LedgerContext> {
-    const place = await createTestLedger(engine);
+    const place = await copyMigratedLedger(engine);
     const { database, close } = await openLedger({ url: place.url, processId: "first" });
     onTestFinished(async () => {
       await close();
@@ -58,8 +61,9 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
     const { webhooks, problems } = readWebhooks(options);
     expect(problems).toEqual([]);
     const metrics = createMetrics();
-    const parts = { ledger, metrics, clock: systemClock, now: Date.now, logger: silentLogger };
-    const running = await startWebhooks(parts, webhooks);
+    const { times } = readSettlementOptions({ times: { sweepMs: 100 } });
+    const parts = { ledger, metrics, times, clock: systemClock, now: Date.now };
+    const running = await startWebhooks({ ...parts, logger: silentLogger }, webhooks);
     onTestFinished(() => running.stop());
     return { ...running, metrics, endpoint: webhooks?.[0]?.id ?? "" };
   }
@@ -152,6 +156,23 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
       amount: "7",
     });
     expect(receiver.typesOf(operation)).toEqual([]);
+  });
+
+  it("go to a receiver that has moved, if it has an id, and show no path of its URL", async () => {
+    const ledger = await openTestLedger();
+    const before = await open((_, response) => void response.writeHead(500).end());
+    const first = await start(ledger, [hook(`${before.url}/services/T0/secret`, { id: "a" })]);
+    await confirm(ledger, [await queue(ledger)]);
+    await expect.poll(() => before.received.length, patience).toBeGreaterThan(0);
+    await first.stop();
+    const after = await open();
+    await start(ledger, [hook(`${after.url}/services/T1/secret`, { id: "a" })]);
+    await hurry(ledger);
+    await expect
+      .poll(() => after.received.map(({ type }) => type), patience)
+      .toEqual(["payment.settled"]);
+    const endpoints = await listEndpoints(ledger);
+    expect(endpoints).toMatchObject([{ id: "whk_a", url: `${after.url}/…` }]);
   });
 
   it("write nothing without a receiver, and nothing more without its subscription", async () => {

@@ -1,6 +1,5 @@
-import { RpcError } from "@coinslot/chain";
+import { isRevert, RpcError } from "@coinslot/chain";
 import { FacilitatorError, type InvalidReason, type Payment } from "@coinslot/protocol";
-import { isRevert } from "../../evm/is-revert.ts";
 import { bytesWords, uintWord } from "../../evm/word.ts";
 import { compareDomain } from "../../token/compare-domain.ts";
 import type { DiagnosisTools } from "../scheme.ts";

@@ -1,5 +1,4 @@
-import type { Authorization, Hex } from "@coinslot/protocol";
-import { keccak256 } from "../../evm/keccak.ts";
+import { type Authorization, type Hex, keccak256 } from "@coinslot/protocol";
 import { hexWord, uintWord } from "../../evm/word.ts";
 
 const transferTypeHash = keccak256(

@@ -1,5 +1,5 @@
 import type { Address, AuthorizationId, Hex } from "@coinslot/protocol";
-import { keccak256, stringToBytes } from "viem";
+import { topicOf } from "../../evm/topic-of.ts";
 import type { ReceiptLog } from "../../evm/transaction-receipt.ts";
 import type { Claim, LogOutcome } from "../scheme.ts";
 
@@ -111,8 +111,4 @@ export function wordOf(address: Address): Hex {
 
 function uintHex(value: bigint): string {
   return `0x${value.toString(16).padStart(64, "0")}`;
-}
-
-function topicOf(event: string): Hex {
-  return keccak256(stringToBytes(event));
 }
