@@ -185,6 +185,10 @@ export function inSettings(
   }
   const words = rest
     .replaceAll("rpcUrls", "the network's COINSLOT_RPC_URL")
+    .replace(
+      "Leave the network out of channels.networks",
+      "Name the others in FACILITATOR_CHANNEL_NETWORKS",
+    )
     .replace("correct network.", "correct the network's name.");
   return network === undefined ? words : `${network}: ${words}`;
 }

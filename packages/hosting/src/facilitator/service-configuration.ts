@@ -7,7 +7,10 @@ import { type Environment, readSecret } from "../environment/read-secret.ts";
 import { readSettingsFile } from "../read-settings-file.ts";
 import type { Setting } from "../setting.ts";
 import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
+import { readChannelSettings } from "./channel-settings.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
+import { readOperatorSettings } from "./operator-settings.ts";
+import { readRefundSettings } from "./refund-settings.ts";
 import { facilitatorSettings } from "./settings.ts";
 import { readWebhookSettings } from "./webhook-settings.ts";
 
@@ -37,28 +40,33 @@ export interface FacilitatorServiceConfiguration {
   maxPaidRequests: number;
   eventSecrets: readonly string[];
   unsafePrivateCallbacks: boolean;
-  facilitator: Pick<FacilitatorOptions, "networks" | "webhooks"> &
+  facilitator: Pick<
+    FacilitatorOptions,
+    "networks" | "webhooks" | "refunds" | "operators" | "hostedChannels"
+  > &
     Pick<SettlementOptions, "payersWithCode"> & { ledger: string };
 }
 
+const addressWords = "must be an address, 0x and 40 hexadecimal digits with a right checksum";
 const wholeNumber = (most: number, least = 0) => {
   const words = `must be a whole number from ${least} to ${most}`;
   return z.int(words).min(least, words).max(most, words);
 };
-const keySchema = z.strictObject({
-  name: z.string().refine(isCallerName, "must be letters, digits, dots and dashes"),
-  hash: z
-    .string()
-    .regex(/^sha256:[0-9a-f]{64}$/, "must be sha256: and 64 digits, as new-key prints it")
-    .transform((text) => text.slice("sha256:".length)),
-});
-const addressWords = "must be an address, 0x and 40 hexadecimal digits with a right checksum";
 const payToSchema = z.array(
   z
     .string("must be text: write an address in quotes")
     .pipe(z.custom<Address>(isAddress, addressWords)),
   "must be a list of addresses",
 );
+const keySchema = z.strictObject({
+  name: z.string().refine(isCallerName, "must be letters, digits, dots and dashes"),
+  hash: z
+    .string()
+    .regex(/^sha256:[0-9a-f]{64}$/, "must be sha256: and 64 digits, as new-key prints it")
+    .transform((text) => text.slice("sha256:".length)),
+  /** Recipients of its channels. */
+  receivers: payToSchema.min(1, "is empty: leave it out to serve no channels").optional(),
+});
 
 const usualLedger = "sqlite:./coinslot.db";
 
@@ -72,6 +80,7 @@ const settingsSchema = z.strictObject({
   maxPaidRequests: wholeNumber(1_000_000, 1).default(1_000),
   payersWithCode: z.boolean("must be true or false").default(true),
   codeGasPerMinute: wholeNumber(999_999_999).default(4_000_000),
+  channelGasPerHour: wholeNumber(999_999_999, 5_000_000).default(60_000_000),
   unsafePrivateCallbacks: z.boolean("must be true or false").default(false),
   host: z.string("must be text").min(1).default("127.0.0.1"),
   port: wholeNumber(65_535).default(4_022),
@@ -87,6 +96,7 @@ const forms: Readonly<Record<string, (text: string) => unknown>> = {
   trustProxy: toNumber,
   payersWithCode: toBoolean,
   codeGasPerMinute: toNumber,
+  channelGasPerHour: toNumber,
   unsafePrivateCallbacks: toBoolean,
   payTo: splitList,
 };
@@ -116,9 +126,22 @@ export function readFacilitatorServiceConfiguration({
     const place = rest.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`));
     tell(setting === "" ? describeUnknown(message) : `${name}${place.join("")}: ${message}`);
   }
-  const keys = readKeys(env, tell) ?? read.data?.keys;
+  const inFile = settingsSchema.shape.keys.safeParse(given.keys).data;
+  const keys = readKeys(env, tell) ?? inFile?.map(({ name, hash }) => ({ name, hash }));
+  const hostedChannels = readChannelSettings({
+    env,
+    inFile: (inFile ?? []).flatMap(({ name, receivers }) =>
+      receivers ? [{ name, receivers }] : [],
+    ),
+    gasPerHour: read.data?.channelGasPerHour,
+    keys,
+    payTo: settingsSchema.shape.payTo.safeParse(given.payTo).data,
+    tell,
+  });
   const eventSecrets = readEventSecrets(env, tell);
   const webhooks = readWebhookSettings(env, tell);
+  const refunds = readRefundSettings(env, tell);
+  const operators = readOperatorSettings(env, tell);
   // Checked also where other settings are wrong, so that one error has all problems.
   const ledger = settingsSchema.shape.ledger.safeParse(given.ledger).data ?? usualLedger;
   const described = settingsSchema.shape.networks.safeParse(given.networks).data ?? [];
@@ -126,9 +149,18 @@ export function readFacilitatorServiceConfiguration({
   if (problems.length > 0 || !read.success) {
     throw new ConfigurationError("The facilitator", [...new Set(problems)]);
   }
-  const { networks: _, ledger: __, payersWithCode, codeGasPerMinute, payTo, ...others } = read.data;
+  const { payersWithCode, codeGasPerMinute, payTo, ...rest } = read.data;
+  const { networks: _, ledger: __, channelGasPerHour: ___, ...others } = rest;
   const code = payersWithCode && { gasPerMinute: BigInt(codeGasPerMinute) };
-  const facilitator = { networks, ledger, payersWithCode: code, ...(webhooks && { webhooks }) };
+  const facilitator = {
+    networks,
+    ledger,
+    payersWithCode: code,
+    ...(webhooks && { webhooks }),
+    ...(refunds && { refunds }),
+    ...(operators && { operators }),
+    ...(hostedChannels && { hostedChannels }),
+  };
   return { ...others, payTo, keys, eventSecrets, facilitator };
 }
 
@@ -138,7 +170,8 @@ function readVariables(env: Environment, tell: (problem: string) => void) {
   const names = new Map<string, string>();
   const settings: readonly Setting[] = facilitatorSettings;
   for (const { name, inFile, isSecret = false } of settings) {
-    if (inFile === undefined || inFile === "keys" || inFile.startsWith("networks")) continue;
+    if (inFile === undefined || inFile.startsWith("keys") || inFile.startsWith("networks"))
+      continue;
     const text = isSecret ? readSecret(env, name, tell) : env[name]?.trim() || undefined;
     if (text === undefined) continue;
     values[inFile] = forms[inFile]?.(text) ?? text;

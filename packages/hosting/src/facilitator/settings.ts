@@ -96,6 +96,31 @@ export const facilitatorSettings = [
     inFile: "codeGasPerMinute",
   },
   {
+    name: "FACILITATOR_CHANNEL_RECEIVERS",
+    explanation:
+      "Serves payment channels: the recipients of each caller's, as <caller>:<address>, separated by commas. Default: no channels",
+    isOptional: true,
+    inFile: "keys[].receivers",
+  },
+  {
+    name: "FACILITATOR_CHANNEL_AUTHORIZER_PRIVATE_KEY",
+    explanation:
+      "Signs claims and refunds of channels for callers that leave it to this facilitator; in the config of each of their channels. Default: callers sign",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_CHANNEL_NETWORKS",
+    explanation: "Networks with channels, separated by commas. Default: all that are served",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_CHANNEL_GAS_PER_HOUR",
+    explanation: "Gas that the channels of one caller may use in an hour, on each network",
+    defaultValue: "60000000",
+    inFile: "channelGasPerHour",
+  },
+  {
     name: "FACILITATOR_EVENT_SECRET",
     explanation:
       "Signs lifecycle events by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, during a rotation",
@@ -127,6 +152,51 @@ export const facilitatorSettings = [
     name: "COINSLOT_UNSAFE_PRIVATE_WEBHOOKS",
     explanation: "For development: true lets them go to private addresses and over plain http",
     isOptional: true,
+  },
+  {
+    name: "FACILITATOR_FLOAT_SEED_PHRASE",
+    explanation:
+      "The float account, which pays refunds: neither a relayer nor a recipient of sales",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_FLOAT_PRIVATE_KEY",
+    explanation: "The same by its private key",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_FLOAT_ADDRESS",
+    explanation: "The same without its key: refunds wait for coinslot refunds sign elsewhere",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_FLOAT_MAX_PER_DAY",
+    explanation:
+      "Most that the float gives back in a day, on each network and in each token, in the smallest unit. Default: 100000000",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_FLOAT_AUTOMATIC_MAX_PER_DAY",
+    explanation: "Most of it that the policies of routes give back. Default: half",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_OPERATOR_PORT",
+    explanation: "Port of a listener for the commands of the operator over HTTP. Default: none",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_OPERATOR_HOST",
+    explanation: "Its address. Default: 127.0.0.1, behind a proxy with TLS or a tunnel",
+    isOptional: true,
+  },
+  {
+    name: "FACILITATOR_OPERATOR_KEY",
+    explanation: "Its key, 32 to 256 characters; two, separated by a comma, during a rotation",
+    isOptional: true,
+    isSecret: true,
   },
   {
     name: "FACILITATOR_HOST",

@@ -138,6 +138,7 @@ function createApp(
       maxPaidRequests,
       onError: (err) => logger.error({ err }, "a request could not be answered"),
       clientKey: (request) => keys && callerOf(request, keys),
+      caller: (request) => keys && callerOf(request, keys),
       events: {
         secret: eventSecrets,
         unsafeAllowPrivateAddresses: unsafePrivateCallbacks,

@@ -32,6 +32,7 @@ export function createMeteredIndexer(
     onRpcEvent: metrics.countRpcEvent,
     onBalanceDifference: metrics.countBalanceDifference,
     onRepair: metrics.countRepair,
+    onWebhook: metrics.countWebhook,
   });
   return { indexer, metrics };
 }

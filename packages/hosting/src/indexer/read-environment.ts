@@ -1,11 +1,13 @@
 import { type IndexerChainName, indexerChain, isIndexerChainName } from "@coinslot/indexer";
 import { type Environment, readSecret } from "../environment/read-secret.ts";
 import type { IndexerSettingName } from "./settings.ts";
+import { readIndexerWebhooks } from "./webhook-settings.ts";
 
 /** Values of the environment; a value that is not set is undefined. */
 export interface EnvironmentValues {
   configFile: string | undefined;
   database: string | undefined;
+  webhooks: readonly Record<string, unknown>[] | undefined;
   settings: Readonly<Record<string, string | number | undefined>>;
   /** Of presets. */
   chainNames: readonly string[];
@@ -47,6 +49,9 @@ export function readEnvironment(env: Environment): {
   const database = readSecret(env, "INDEXER_DATABASE", (problem) => problems.push(problem));
   if (database !== undefined) names.set("database", "INDEXER_DATABASE");
 
+  const webhooks = readIndexerWebhooks(env, (problem) => problems.push(problem));
+  if (webhooks !== undefined) names.set("webhooks[0]", "INDEXER_WEBHOOK_URL");
+
   const chainNames = list(read("INDEXER_CHAINS"));
   const rpcUrls = new Map<string, string[]>();
   const startBlocks = new Map<string, number>();
@@ -74,6 +79,7 @@ export function readEnvironment(env: Environment): {
   const values = {
     configFile: read("INDEXER_CONFIG"),
     database,
+    webhooks,
     settings,
     chainNames,
     rpcUrls,

@@ -74,7 +74,10 @@ export function readIndexerServiceConfiguration(
   const chains = overrides.chains ?? readChains(fileChains, environment.values, problems);
   const input: unknown = {
     ...rest,
-    ...withoutUndefined({ database: environment.values.database }),
+    ...withoutUndefined({
+      database: environment.values.database,
+      webhooks: environment.values.webhooks,
+    }),
     ...overrides,
     chains,
   };

@@ -1,5 +1,13 @@
 import type { RpcPoolEvent } from "@coinslot/chain";
-import type { BalanceDifference, Health, Indexer, Repair } from "@coinslot/indexer";
+import {
+  type BalanceDifference,
+  type DeliveredWebhook,
+  type Health,
+  type Indexer,
+  type IndexerWebhooks,
+  indexerWebhooks,
+  type Repair,
+} from "@coinslot/indexer";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { MetricsPage } from "../probes.ts";
 
@@ -9,8 +17,9 @@ export interface IndexerServiceMetrics {
   countRpcEvent(event: RpcPoolEvent & { chain: string }): void;
   countBalanceDifference(difference: BalanceDifference): void;
   countRepair(repair: Repair): void;
+  countWebhook(webhook: DeliveredWebhook): void;
   /** All metrics, with the current state of the chains. */
-  read(indexer: Pick<Indexer, "status">): Promise<MetricsPage>;
+  read(indexer: Pick<Indexer, "status" | "database">): Promise<MetricsPage>;
 }
 
 const healthValues: Readonly<Record<Health, number>> = { healthy: 2, degraded: 1, unhealthy: 0 };
@@ -36,6 +45,12 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
     labelNames: ["chain"],
     registers,
   });
+  const webhooks = new Counter({
+    name: "coinslot_indexer_webhooks_total",
+    help: "Attempts to deliver a webhook by outcome: delivered, failed and tried again, dead.",
+    labelNames: ["endpoint", "outcome"],
+    registers,
+  });
   const gauge = (name: string, help: string, labelNames: readonly string[]) =>
     new Gauge({ name: `coinslot_indexer_${name}`, help, labelNames: [...labelNames], registers });
   const health = gauge("health", "2 healthy, 1 degraded, 0 unhealthy.", []);
@@ -59,18 +74,50 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
     "token",
   ]);
 
+  const ofWebhooks = {
+    pending: gauge("webhooks_pending", "Events that wait, counted up to 10,000.", ["endpoint"]),
+    dead: gauge("webhooks_dead", "Events whose every attempt has failed, up to 10,000.", [
+      "endpoint",
+    ]),
+    oldest: gauge("webhooks_oldest_pending_seconds", "Age of the oldest event that waits.", [
+      "endpoint",
+    ]),
+    watched: gauge("webhooks_watched_addresses", "Addresses that a receiver hears about.", [
+      "endpoint",
+    ]),
+  };
+
+  /** Opened once: its first call looks for migrations. */
+  let opened: IndexerWebhooks | undefined;
+
+  async function measureWebhooks(indexer: Pick<Indexer, "database">): Promise<void> {
+    opened ??= indexerWebhooks(await indexer.database());
+    for (const each of await opened.list()) {
+      const labels = { endpoint: each.id };
+      ofWebhooks.pending.set(labels, each.pending);
+      ofWebhooks.dead.set(labels, each.dead);
+      ofWebhooks.oldest.set(labels, (each.oldestPendingMs ?? 0) / 1_000);
+      ofWebhooks.watched.set(labels, each.watched);
+    }
+  }
+
   return {
     registry,
     countRpcEvent: ({ chain, type }) => rpcEvents.inc({ chain, kind: type }),
     countBalanceDifference: () => differences.inc(),
     countRepair: ({ chain }) => repairs.inc({ chain }),
+    countWebhook: ({ endpoint, outcome }) => webhooks.inc({ endpoint, outcome }),
     async read(indexer) {
-      const { health: whole, role, chains } = await indexer.status();
+      const { health: whole, role, chains, database } = await indexer.status();
+      // A database that is away takes no other metric with it.
+      if (database === "healthy") await measureWebhooks(indexer).catch(() => undefined);
       health.set(healthValues[whole]);
       writer.set(role === "writer" ? 1 : 0);
       for (const chain of chains) {
         const labels = { chain: chain.name };
         chainHealth.set(labels, healthValues[chain.health]);
+        // Without a sample of 0 before it, `increase()` misses the first repair.
+        repairs.inc(labels, 0);
         setIfKnown(head, labels, chain.head);
         setIfKnown(final, labels, chain.finalized);
         setIfKnown(lag, labels, chain.lagBlocks);

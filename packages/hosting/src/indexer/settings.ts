@@ -80,6 +80,28 @@ export const indexerSettings = [
     inFile: "logLevel",
   },
   {
+    name: "INDEXER_WEBHOOK_URL",
+    explanation:
+      "Receiver of webhooks about watched addresses, which has the id default; none ends those of the database",
+    isOptional: true,
+    isSecret: true,
+    inFile: "webhooks[].url",
+  },
+  {
+    name: "INDEXER_WEBHOOK_SECRET",
+    explanation:
+      "Secret that signs its webhooks: whsec_…; during a rotation two, with a comma between",
+    isOptional: true,
+    isSecret: true,
+    inFile: "webhooks[].secrets",
+  },
+  {
+    name: "INDEXER_UNSAFE_PRIVATE_WEBHOOKS",
+    explanation: "true: its address may be private, and http; for a receiver of your own network",
+    defaultValue: "false",
+    inFile: "webhooks[].unsafeAllowPrivateAddresses",
+  },
+  {
     name: "INDEXER_CONFIG",
     explanation:
       "A YAML or JSON file with settings, other tokens, and chains without a preset, overridden by the environment",
