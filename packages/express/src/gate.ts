@@ -4,17 +4,19 @@ import {
   type ReservationStore,
   type ReservingFacilitator,
   supportedSchema,
+  type VisitReason,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
 import {
   type FacilitatorSource,
   facilitatorFromEnvironment,
 } from "./facilitator/facilitator-from-environment.ts";
-import { createReadiness, unservedNetworks } from "./facilitator/readiness.ts";
+import { createReadiness, unservedChannels, unservedNetworks } from "./facilitator/readiness.ts";
 import { isRecord } from "./is-record.ts";
 import { processLoad } from "./load/load.ts";
 import type { ServedVersions } from "./offer/served-versions.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import { countIn } from "./process-visits.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
 import { createBodyPool } from "./replay/body-pool.ts";
 import { createReplayLimit } from "./replay/replay-limit.ts";
@@ -36,6 +38,8 @@ export interface Gate {
     response: Response;
     next: NextFunction;
   }): Visit | undefined;
+  /** Counts a request that is refused before it is a visit. */
+  count(route: Route, reason: VisitReason): void;
   settings: Settings;
   /** Versions that the facilitator serves; `undefined` while payments cannot be taken. */
   servedVersions(): ServedVersions | undefined;
@@ -122,6 +126,10 @@ export function createGate(config: {
       };
       return { request, response, next, ...ours };
     },
+    count({ key }, reason) {
+      const loaded = readiness.facilitator();
+      if (loaded !== undefined) countIn(loaded, { route: key, reason });
+    },
     settings,
     servedVersions: () => readiness.prepared()?.versionsOf,
     onError,
@@ -161,19 +169,20 @@ function sourceOf(config: {
  * other one.
  */
 function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator): string[] {
-  if (isReserving(facilitator)) return [];
+  if (isReserving(facilitator)) return unservedChannels(routes, facilitator);
   const promises = routes.filter(({ refund }) => refund !== undefined);
   const broken = promises.map(
     ({ key }) =>
       `"${key}": refund needs a facilitator in this process; this one keeps no payment to give back`,
   );
+  const unsold = [...broken, ...unservedChannels(routes, {})];
   const supported = facilitator.getSupported();
   if (supported instanceof Promise) {
     supported.catch(() => undefined);
-    return broken;
+    return unsold;
   }
   const read = supportedSchema.safeParse(supported);
-  return read.success ? [...broken, ...unservedNetworks(routes, read.data)] : broken;
+  return read.success ? [...unsold, ...unservedNetworks(routes, read.data)] : unsold;
 }
 
 /** Sellers in plain JavaScript may pass any value, such as the options in its place. */

@@ -25,7 +25,14 @@ export type {
   UnpaidAnswer,
   UnpaidAnswerContext,
 } from "./payment-middleware-options.ts";
-export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./request-payment.ts";
+export type {
+  AuthorizedPayment,
+  ChannelAuthorizedPayment,
+  ChannelSettledPayment,
+  PayingChannel,
+  RequestPayment,
+  SettledPayment,
+} from "./request-payment.ts";
 export { type ClientKey, limitKeyOf } from "./reservations/limit-key.ts";
 export {
   createReservationStore,
@@ -33,7 +40,10 @@ export {
 } from "./reservations/reservation-store.ts";
 export { withReservations } from "./reservations/with-reservations.ts";
 export type {
+  AcceptedPayment,
   AuthorizationRoutePayment,
+  ChannelPaymentOption,
+  FormerChannelTerms,
   PaymentOption,
   PaymentRoutes,
   Price,
@@ -45,3 +55,4 @@ export type {
   UpfrontRoutePayment,
 } from "./routes/payment-routes.ts";
 export type { RefundPolicy } from "./routes/read-refund.ts";
+export { visitMetrics } from "./visit-metrics.ts";

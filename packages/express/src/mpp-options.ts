@@ -16,8 +16,9 @@ export interface MppOptions {
   /**
    * Secrets that bind challenges to their terms, each of at least 32 bytes: the first makes
    * challenges, all prove them. A retired one stays for the longest `maxTimeoutSeconds` and an hour.
-   * The default is a secret in the facilitator's ledger, which its processes share. Without a ledger
-   * it is one of this process alone, and another process refuses its challenges.
+   * The default is a secret in the facilitator's ledger, which its processes share, and which proves
+   * beside these. Without a ledger it is one of this process alone, and another process refuses its
+   * challenges.
    */
   secrets?: ChallengeSecrets | undefined;
   /** Name of the protection space in challenges. Default: the host of the request. */

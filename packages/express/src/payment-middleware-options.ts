@@ -1,4 +1,4 @@
-import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
+import type { Address, PaymentRequirements, Paywall, ReservationStore } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
 import type { MppMode, MppOptions } from "./mpp-options.ts";
@@ -48,7 +48,14 @@ export interface PaymentMiddlewareOptions {
    * payment claims.
    */
   refusePayer?: ((context: RefusePayerContext) => MaybePromise<string | undefined>) | undefined;
-  /** Another body for unpaid requests, such as a page for people. The offer stays in the header. */
+  /**
+   * The page for browsers in place of the JSON of a 402, such as `paywall()` of
+   * `@coinslot/paywall`. By default, a plain page names the price and a command that pays.
+   */
+  paywall?: Paywall | undefined;
+  /**
+   * Another body for unpaid requests, instead of JSON and page. The offer stays in the header.
+   */
   unpaidAnswer?:
     | ((context: UnpaidAnswerContext) => MaybePromise<UnpaidAnswer | undefined>)
     | undefined;

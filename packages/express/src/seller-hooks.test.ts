@@ -187,6 +187,7 @@ describe("a seller's hook or option", () => {
     const answer = await supertest(shop.url).get("/paid/1").set(headers);
     expect(answer.body).toEqual({
       payment: {
+        scheme: "exact",
         paymentFlow: "authorization",
         payer: buyer.account.address.toLowerCase(),
         amount: "1000",

@@ -7,7 +7,7 @@ import { writeError } from "./response/write-error.ts";
 import { isApplication } from "./routes/application-router.ts";
 
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer" | "clientKey";
-type Optional = Hook | "publicUrl";
+type Optional = Hook | "publicUrl" | "paywall";
 type Parsed = "mpp";
 
 /** The parsed options of the middleware, with every default in its place. */
@@ -40,6 +40,7 @@ const names = new Set<string>([
   "app",
   "legacyNetworkNames",
   "mpp",
+  "paywall",
   "publicUrl",
   "reservations",
 ]);
@@ -65,6 +66,10 @@ export function readSettings(
   }
   if (options.app !== undefined && !isApplication(options.app)) {
     tell("options.app must be an Express application (NestJS: app.getHttpAdapter().getInstance())");
+  }
+  const { paywall } = options;
+  if (paywall !== undefined && typeof paywall?.writePage !== "function") {
+    tell("options.paywall must have writePage, as paywall() of @coinslot/paywall does");
   }
   for (const name of byteLimits) {
     const value = options[name];
@@ -108,6 +113,7 @@ export function readSettings(
     refusePayer,
     unpaidAnswer,
     clientKey,
+    paywall,
   };
 }
 

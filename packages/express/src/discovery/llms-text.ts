@@ -3,6 +3,7 @@ import { writeGuidance } from "./guidance.ts";
 import type { ListedRoute } from "./list-routes.ts";
 import { type TemplateParameter, writeTemplate } from "./path-template.ts";
 import { type PaymentInfo, type PricedRoute, priceRoute } from "./priced-route.ts";
+import { quotableUrl } from "./quotable-url.ts";
 
 /** Routes in the list: a text for a model's context. The document has them all. */
 const maxRoutes = 100;
@@ -42,7 +43,7 @@ function lineOf(
   const summary = discovery.summary ?? route.description;
   const about = summary === undefined ? "" : `${inMarkdown(summary)}; `;
   const path = writeTemplate(template);
-  return `- [${inMarkdown(`${method} ${path}`)}](${inUrl(origin + path)}): ${about}${priceOf(payment)}`;
+  return `- [${inMarkdown(`${method} ${path}`)}](${quotableUrl(origin + path)}): ${about}${priceOf(payment)}`;
 }
 
 function priceOf({ price }: PaymentInfo): string {
@@ -62,8 +63,8 @@ function writeExamples(
   const plain = get.find(({ template }) => template.parameters.length === 0);
   const [first] = plain ? [plain] : get;
   if (first === undefined) return [];
-  const path = inUrl(writeTemplate(first.template, exampleOf(first)));
-  const url = publicUrl === undefined ? `$ORIGIN${path}` : inUrl(publicUrl) + path;
+  const path = quotableUrl(writeTemplate(first.template, exampleOf(first)));
+  const url = publicUrl === undefined ? `$ORIGIN${path}` : quotableUrl(publicUrl) + path;
   const names = priceRoute(first).payment.protocols.flatMap(Object.keys);
   return [
     "## Examples",
@@ -136,13 +137,4 @@ function inMarkdown(text: string): string {
     .replace(/[\s\p{Cc}]+/gu, " ")
     .replace(/[\\`*_[\]<>#|~&]/g, "\\$&")
     .trim();
-}
-
-/** A URL for a link or a command: without spaces, quotes, parentheses, and signs of a shell. */
-function inUrl(url: string): string {
-  return url.replace(/[^\w\-.~&,;=:@%/?{}[\]+]/gu, (sign) =>
-    [...Buffer.from(sign, "utf8")]
-      .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`)
-      .join(""),
-  );
 }

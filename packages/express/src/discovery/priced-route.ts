@@ -1,3 +1,4 @@
+import { channelScheme } from "@coinslot/protocol";
 import { advertise } from "../wires/registry.ts";
 import type { ListedRoute } from "./list-routes.ts";
 import { type PriceInfo, priceInfoOf } from "./price-info.ts";
@@ -29,8 +30,9 @@ export function priceRoute(listed: ListedRoute): PricedRoute {
   const { mpp = gate.settings.mpp.mode } = route;
   const ways = route.accepts.map((terms) => ({
     ...terms,
-    versions: versionsOf(terms.network),
-    mpp,
+    scheme: terms.channel === undefined ? "exact" : channelScheme,
+    versions: terms.channel === undefined ? versionsOf(terms.network) : new Set([2] as const),
+    mpp: terms.channel === undefined ? mpp : false,
   }));
   const { protocols, offers } = advertise(ways);
   const price = priceInfoOf(route.accepts, discovery.bounds);

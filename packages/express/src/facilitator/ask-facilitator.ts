@@ -1,7 +1,7 @@
-import { CallerGoneError, StoppedError } from "@coinslot/protocol";
-import { answerRefusal } from "../answer.ts";
+import { CallerGoneError, CallerLimitedError, StoppedError } from "@coinslot/protocol";
+import { refuseVisit } from "../answer.ts";
 import { facilitatorFault } from "../refusals.ts";
-import type { MatchedPayment } from "../sale.ts";
+import type { Visit } from "../sale.ts";
 
 /**
  * Calls the facilitator before any money can move.
@@ -10,15 +10,17 @@ import type { MatchedPayment } from "../sale.ts";
  * or when the buyer has left.
  */
 export async function askFacilitator<T>(
-  { settings, response }: MatchedPayment,
+  order: Visit,
   ask: () => Promise<T>,
 ): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
     if (error instanceof CallerGoneError) return undefined;
-    if (!(error instanceof StoppedError)) settings.onError(error);
-    answerRefusal(response, facilitatorFault(error));
+    // A flood of forged payments would fill the log. Its refusals are counted.
+    const isFault = !(error instanceof StoppedError || error instanceof CallerLimitedError);
+    if (isFault) order.settings.onError(error);
+    refuseVisit(order, facilitatorFault(error));
     return undefined;
   }
 }

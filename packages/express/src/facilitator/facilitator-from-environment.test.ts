@@ -27,3 +27,32 @@ it("the webhooks of the environment are those of the facilitator, which checks t
     ],
   });
 });
+
+it("the float of the environment is that of the facilitator, which checks its key", async () => {
+  const source = facilitatorFromEnvironment(
+    {
+      ...environment,
+      FACILITATOR_FLOAT_PRIVATE_KEY: environment.FACILITATOR_PRIVATE_KEY,
+      FACILITATOR_FLOAT_MAX_PER_DAY: "5000000",
+    },
+    () => undefined,
+  );
+  await expect(source.load()).rejects.toThrow(/float/);
+});
+
+it.each([
+  [{ FACILITATOR_FLOAT_ADDRESS: "0x12" }, "FACILITATOR_FLOAT_ADDRESS must be an address"],
+  [{ FACILITATOR_FLOAT_MAX_PER_DAY: "5 USD" }, "must be a whole number"],
+  [{ FACILITATOR_FLOAT_MAX_PER_DAY: "5" }, "limits a float"],
+  [
+    {
+      FACILITATOR_FLOAT_ADDRESS: `0x${"22".repeat(20)}`,
+      FACILITATOR_FLOAT_PRIVATE_KEY: `0x${"33".repeat(32)}`,
+    },
+    "not several",
+  ],
+])("the float of the environment %j is refused at once", (float, problem) => {
+  const problems: string[] = [];
+  facilitatorFromEnvironment({ ...environment, ...float }, (found) => problems.push(found));
+  expect(problems).toEqual([expect.stringContaining(problem)]);
+});

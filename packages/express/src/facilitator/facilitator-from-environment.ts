@@ -1,4 +1,5 @@
 import { ConfigurationError, isNetwork, type ReservingFacilitator } from "@coinslot/protocol";
+import { floatFromEnvironment } from "./float-from-environment.ts";
 
 /** A facilitator that is loaded on the first wait for it. */
 export interface FacilitatorSource {
@@ -23,6 +24,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * | `COINSLOT_WEBHOOK_URL` | receivers of events, separated by commas; `none` ends those of the ledger |
  * | `COINSLOT_WEBHOOK_SECRET` | signs the events: `whsec_…`, several during a rotation |
  * | `COINSLOT_UNSAFE_PRIVATE_WEBHOOKS` | `true`, for development: private addresses, and plain http |
+ * | `FACILITATOR_FLOAT_SEED_PHRASE`, `FACILITATOR_FLOAT_PRIVATE_KEY` or `FACILITATOR_FLOAT_ADDRESS` | the account that pays refunds |
+ * | `FACILITATOR_FLOAT_MAX_PER_DAY`, `FACILITATOR_FLOAT_AUTOMATIC_MAX_PER_DAY` | its limits, in the token's smallest unit |
  *
  * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
  *
@@ -46,6 +49,9 @@ export function facilitatorFromEnvironment(
       "no facilitator was passed: set FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY to the account that pays gas",
     );
   }
+  const refunds = floatFromEnvironment(environment, (problem) =>
+    tell(`no facilitator was passed: ${problem}`),
+  );
   let loaded: Promise<LoadedFacilitator> | undefined;
 
   async function create(): Promise<LoadedFacilitator> {
@@ -55,6 +61,7 @@ export function facilitatorFromEnvironment(
       networks: [{ network, rpcUrls: rpcUrls.split(",").map((url) => url.trim()), relayer }],
       ledger,
       webhooks: webhooksOf(environment),
+      ...(refunds === undefined ? {} : { refunds }),
     });
   }
 

@@ -1,12 +1,19 @@
 import {
   CallerGoneError,
+  CallerLimitedError,
+  caip2Of,
   type Facilitator,
   FacilitatorError,
   type FacilitatorRequest,
+  type HostedChannels,
   headerName,
   parseVerifyResponse,
   readFacilitatorRequest,
+  type SettleResponse,
   StoppedError,
+  type VerifyResponse,
+  type VisitCounter,
+  visitReasonOf,
 } from "@coinslot/protocol";
 import express, {
   type ErrorRequestHandler,
@@ -31,10 +38,16 @@ import * as refusals from "../refusals.ts";
 import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
 import { isGone } from "../response/when-gone.ts";
 import { writeError } from "../response/write-error.ts";
+import {
+  type CallerName,
+  channelEndpoints,
+  type ReadAsk,
+  type ReadChannelAsk,
+} from "./channel-endpoints.ts";
 
 /** Settings of `facilitatorRouter`. */
 export interface FacilitatorRouterOptions {
-  /** Largest request, in bytes. Default 64 KiB. */
+  /** Largest request, in bytes. Default 64 KiB, and 256 KiB where channels are served. */
   maxRequestBytes?: number | undefined;
   /**
    * Most verifications and settlements that this process works on, with the paid requests of its
@@ -57,6 +70,11 @@ export interface FacilitatorRouterOptions {
    * it. The default is its address under the application's `trust proxy`.
    */
   clientKey?: ClientKey | undefined;
+  /**
+   * Names the owner of a request's API key. Channels are served to callers that it names, for their
+   * own receivers. Without it, none are served.
+   */
+  caller?: CallerName | undefined;
 }
 
 /** Writes a fault in the form of the endpoint's answer. */
@@ -79,10 +97,13 @@ type WriteFault = (reason: string, message: string) => object;
  * ```
  */
 export function facilitatorRouter(
-  facilitator: Facilitator & Partial<SettlementNews>,
+  facilitator: Facilitator &
+    Partial<SettlementNews & VisitCounter> & { hostedChannels?: HostedChannels | undefined },
   options: FacilitatorRouterOptions = {},
 ): Router {
-  const { maxRequestBytes = 64 * 2 ** 10, onError = writeError, clientKey } = options;
+  const { hostedChannels } = facilitator;
+  const usualBytes = (hostedChannels === undefined ? 64 : 256) * 2 ** 10;
+  const { maxRequestBytes = usualBytes, onError = writeError, clientKey, caller } = options;
   const { maxPaidRequests = defaultLimits.maxPaidRequests } = options;
   const limits = { ...defaultLimits, maxPaidRequests };
   const events =
@@ -94,8 +115,9 @@ export function facilitatorRouter(
     });
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
+  const channels = channelEndpoints(hostedChannels, caller);
 
-  post("/verify", { ...verification, spare: 0 }, (call, read) => {
+  post("/verify", { ...verification, readChannel: channels.verify, spare: 0 }, (call, read) => {
     // A facilitator in this process may return more than the wire format holds.
     const verify = async () =>
       parseVerifyResponse(
@@ -106,7 +128,8 @@ export function facilitatorRouter(
       );
     return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
   });
-  post("/settle", { ...settlement, spare: verifiedShare }, (call, read) => {
+  const settling = { ...settlement, readChannel: channels.settle, spare: verifiedShare };
+  post("/settle", settling, (call, read) => {
     const idempotencyKey = call.get(headerName.idempotencyKey);
     const settle = async () => {
       const { settledAt: _, ...settled } = await facilitator.settle(
@@ -135,9 +158,16 @@ export function facilitatorRouter(
 
   function post(
     path: string,
-    { writeFault, faultReason, spare }: Endpoint & { spare: number },
-    ask: (call: Request, read: FacilitatorRequest) => Promise<object>,
+    endpoint: Endpoint & { readChannel: ReadChannelAsk; spare: number },
+    ask: (call: Request, read: FacilitatorRequest) => Promise<VerifyResponse | SettleResponse>,
   ): void {
+    const { writeFault, faultReason, readChannel, spare } = endpoint;
+    const readAsk = (body: unknown): ReadAsk => {
+      const read = readFacilitatorRequest(body);
+      if (!read.ok) return read;
+      const { network } = read.request.received;
+      return { ok: true, network, ask: (call) => ask(call, read.request) };
+    };
     const unreadable: ErrorRequestHandler = (error, _request, response, _next) => {
       const isTooLarge = statusOf(error) === 413;
       const message = isTooLarge ? "The request is too large" : "The request is not JSON";
@@ -146,18 +176,27 @@ export function facilitatorRouter(
     router
       .route(path)
       .post(readBody, async (request, response) => {
-        const read = readFacilitatorRequest(request.body);
-        if (!read.ok) return send(response, 400, writeFault(read.reason, read.message));
+        const read = readChannel(request.body) ?? readAsk(request.body);
+        if (!read.ok) {
+          count(read.reason);
+          return send(response, 400, writeFault(read.reason, read.message));
+        }
+        const { network } = read;
         const place = createPlace();
         if (!takePlace(processLoad, place, limits, spare)) {
           refuseLoad(processLoad, limits, onError);
+          count("overloaded", network);
           response.setHeader("Retry-After", refusals.overloaded.retryAfterSeconds ?? 1);
           return send(response, 503, writeFault("overloaded", refusals.overloaded.message));
         }
         try {
-          send(response, 200, await ask(request, read.request));
+          const answer = await read.ask(request);
+          const refusal = refusalIn(answer);
+          if (refusal !== undefined) count(refusal, network);
+          send(response, 200, answer);
         } catch (error) {
           if (error instanceof CallerGoneError) return;
+          count(refusals.facilitatorFault(error).error, network);
           sendFault(response, error, (_reason, message) => writeFault(faultReason, message));
         } finally {
           leavePlace(processLoad, place);
@@ -167,9 +206,15 @@ export function facilitatorRouter(
     router.use(path, unreadable);
   }
 
+  /** The token of a request is its caller's to invent. */
+  function count(code: string, network?: string): void {
+    const reason = visitReasonOf(code);
+    facilitator.countVisit?.({ route: "", reason, network: network && caip2Of(network) });
+  }
+
   function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
     const isStopped = error instanceof StoppedError;
-    if (!isStopped) onError(error);
+    if (!isStopped && !(error instanceof CallerLimitedError)) onError(error);
     const isPassing = error instanceof FacilitatorError && error.isRetryable;
     if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
     const fault = isPassing ? "Not possible at the moment" : "Not possible";
@@ -180,6 +225,12 @@ export function facilitatorRouter(
 
 function eventsOf(call: Request, request: FacilitatorRequest) {
   return { callback: call.get(headerName.eventCallback), request };
+}
+
+/** The reason of an answer that no payment follows; `undefined` of a good one. */
+function refusalIn(answer: VerifyResponse | SettleResponse): string | undefined {
+  if ("isValid" in answer) return answer.isValid ? undefined : (answer.invalidReason ?? "other");
+  return answer.success ? undefined : (answer.errorReason ?? "other");
 }
 
 /** The form of an endpoint's faults, and their reason where it says no more. */

@@ -1,5 +1,7 @@
 import {
+  type ChannelSales,
   ConfigurationError,
+  channelScheme,
   FacilitatorError,
   type ReservingFacilitator,
   type Supported,
@@ -28,6 +30,8 @@ export interface Prepared {
 export interface Readiness {
   /** `undefined` until every check has passed. A call may start another attempt. */
   prepared(): Prepared | undefined;
+  /** The facilitator, from before its checks; `undefined` until it is loaded. */
+  facilitator(): ReservingFacilitator | undefined;
   /** Resolves when every check has passed. @throws the error of the first attempt. */
   ready(): Promise<void>;
 }
@@ -47,6 +51,7 @@ export function createReadiness(options: {
   const { load, routes, settings } = options;
   const { onError, now } = settings;
   let prepared: Prepared | undefined;
+  let facilitator: ReservingFacilitator | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   const first = attempt();
   // No unhandled rejection where the application never calls `ready()`.
@@ -55,7 +60,7 @@ export function createReadiness(options: {
   async function attempt(): Promise<void> {
     retryAt = Number.POSITIVE_INFINITY;
     try {
-      const facilitator = await load();
+      facilitator = await load();
       await facilitator.ready();
       prepared = await prepare(facilitator, await facilitator.getSupported());
     } catch (error) {
@@ -70,12 +75,16 @@ export function createReadiness(options: {
     facilitator: ReservingFacilitator,
     supported: Supported,
   ): Promise<Prepared> {
-    const problems = unservedNetworks(routes, supported);
+    const problems = [
+      ...unservedNetworks(routes, supported),
+      ...unservedChannels(routes, facilitator),
+    ];
     if (problems.length > 0) throw new ConfigurationError("The paid routes", problems);
     const versionsOf = servedVersions(supported);
     const mpp = settings.mpp.mode;
     const offers = routes.map(
-      (route) => [route, prepareOffer({ route, versionsOf, mpp })] as const,
+      (route) =>
+        [route, prepareOffer({ route, versionsOf, mpp, channels: facilitator.channels })] as const,
     );
     const wires = await createWires({ settings, facilitator, routes });
     const writeOffer = createPaymentRequiredAnswers(wires);
@@ -87,6 +96,7 @@ export function createReadiness(options: {
       if (prepared === undefined && now() >= retryAt) attempt().catch(() => undefined);
       return prepared;
     },
+    facilitator: () => facilitator,
     ready: () => first,
   };
 }
@@ -95,9 +105,25 @@ export function createReadiness(options: {
 export function unservedNetworks(routes: readonly Route[], supported: Supported): string[] {
   const versionsOf = servedVersions(supported);
   return routes.flatMap(({ key, accepts }) =>
-    accepts.flatMap(({ network }) => {
-      const isServed = versionsOf(network).size > 0;
+    accepts.flatMap(({ network, channel }) => {
+      const isServed = channel !== undefined || versionsOf(network).size > 0;
       return isServed ? [] : [`"${key}": the facilitator does not serve ${network}`];
     }),
+  );
+}
+
+/** Routes that sell by payment channels which the facilitator does not serve. */
+export function unservedChannels(
+  routes: readonly Route[],
+  { channels }: { channels?: Pick<ChannelSales, "authorizerOf"> | undefined },
+): string[] {
+  return routes.flatMap(({ key, accepts }) =>
+    accepts.flatMap(({ network, channel }) =>
+      channel === undefined || channels?.authorizerOf(network) !== undefined
+        ? []
+        : [
+            `"${key}": the facilitator serves no payment channels on ${network}, so "${channelScheme}" cannot be sold`,
+          ],
+    ),
   );
 }

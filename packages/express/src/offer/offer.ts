@@ -1,4 +1,10 @@
-import { ConfigurationError, freezeMessage, type PaymentRequirements } from "@coinslot/protocol";
+import {
+  type ChannelSales,
+  type ChannelTerms,
+  ConfigurationError,
+  freezeMessage,
+  type PaymentRequirements,
+} from "@coinslot/protocol";
 import type { Request } from "express";
 import type { MaybePromise } from "../maybe-promise.ts";
 import type { MppMode } from "../mpp-options.ts";
@@ -6,6 +12,7 @@ import { readPayTo } from "../routes/read-pay-to.ts";
 import type { AskSeller, PaymentTerms } from "../routes/read-payment-option.ts";
 import { readPrice } from "../routes/read-price.ts";
 import type { Route } from "../routes/read-routes.ts";
+import { channelWay } from "./channel-way.ts";
 import { askSeller } from "./seller-function-error.ts";
 import type { ServedVersion, ServedVersions } from "./served-versions.ts";
 
@@ -16,6 +23,8 @@ export interface OfferedWay {
   versions: ReadonlySet<ServedVersion>;
   /** Whether it is offered by MPP, too. */
   mpp: MppMode;
+  /** Terms of its channels, today's first; `undefined`: by the scheme `exact`. */
+  channelTerms?: readonly [ChannelTerms, ...ChannelTerms[]] | undefined;
 }
 
 /** All ways to pay for one request. */
@@ -39,8 +48,10 @@ export function prepareOffer(options: {
   versionsOf: ServedVersions;
   /** Of the middleware, for routes that have no setting of their own. */
   mpp: MppMode;
+  /** Of the facilitator; `undefined`: it serves none. */
+  channels: Pick<ChannelSales, "authorizerOf"> | undefined;
 }): MakeOffer {
-  const { route, versionsOf } = options;
+  const { route, versionsOf, channels } = options;
   const { mpp = options.mpp } = route;
   const isFixed = route.accepts.every(
     ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
@@ -74,6 +85,16 @@ export function prepareOffer(options: {
     }
     if (!readingOfPayTo.ok) throw unusable([`payTo ${readingOfPayTo.problem}`]);
     const { amount, asset, extra } = readingOfPrice.price;
+    const flow = paymentFlow === "upfront" ? { paymentFlow } : {};
+    if (terms.channel !== undefined) {
+      const { payTo } = readingOfPayTo;
+      const offered = { network, amount, asset, payTo, maxTimeoutSeconds };
+      return channelWay(terms.channel, {
+        ...offered,
+        extra: { ...extra, ...flow },
+        receiverAuthorizer: channels?.authorizerOf(network),
+      });
+    }
     return {
       requirements: freezeMessage({
         scheme: "exact" as const,
@@ -82,7 +103,7 @@ export function prepareOffer(options: {
         asset,
         payTo: readingOfPayTo.payTo,
         maxTimeoutSeconds,
-        extra: paymentFlow === "upfront" ? { ...extra, paymentFlow } : { ...extra },
+        extra: { ...extra, ...flow },
       }),
       versions: versionsOf(network),
       mpp,

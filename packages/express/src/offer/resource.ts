@@ -21,7 +21,7 @@ export function resourceOf({ request, route, settings }: Visit): ResourceInfo {
  * protocol are trusted only under the application's `trust proxy`. The query of a very long URL is
  * left out.
  */
-function resourceUrl(request: Request, publicUrl: string | undefined): string {
+export function resourceUrl(request: Request, publicUrl: string | undefined): string {
   const origin = publicUrl ?? originOf(request);
   const target = request.originalUrl;
   const path = target.startsWith("/")

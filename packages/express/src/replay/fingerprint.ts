@@ -1,5 +1,5 @@
-import { createHash, randomUUID } from "node:crypto";
-import { type Authorization, formatAuthorization, type WireName } from "@coinslot/protocol";
+import { hash, randomUUID } from "node:crypto";
+import type { WireName } from "@coinslot/protocol";
 import type { Request } from "express";
 
 /**
@@ -18,14 +18,14 @@ export function fingerprintOf(options: {
   body: { state: "known"; hash: string } | { state: "unknown" };
   /** In lower case. */
   varyHeaders: readonly string[];
-  authorization: Authorization;
+  /** The payment's content, as JSON writes it. */
+  terms: object;
   wire: WireName;
 }): string {
-  const { request, body, varyHeaders, authorization, wire } = options;
+  const { request, body, varyHeaders, terms, wire } = options;
   const bodyHash = body.state === "known" ? body.hash : randomUUID();
-  const terms = formatAuthorization(authorization);
   const headers = varyHeaders.map((name) => request.headers[name] ?? null);
   const dialect = wire === "mpp" ? [wire] : [];
   const parts = [request.method, request.originalUrl, bodyHash, terms, headers, ...dialect];
-  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+  return hash("sha256", JSON.stringify(parts));
 }

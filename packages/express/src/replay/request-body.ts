@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Request } from "express";
 import type { PooledBody } from "./body-pool.ts";
 
@@ -159,5 +159,5 @@ function sortMembers(_name: string, value: unknown): unknown {
 }
 
 function known(content: string | Uint8Array, bytes = 0): RequestBody {
-  return { state: "known", hash: createHash("sha256").update(content).digest("hex"), bytes };
+  return { state: "known", hash: hash("sha256", content), bytes };
 }

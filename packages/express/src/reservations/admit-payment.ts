@@ -1,32 +1,30 @@
-import type {
-  LookUp,
-  ReservationRequest,
-  Reserved,
-  ReservingFacilitator,
-  SoldItem,
-  VerifyOptions,
+import {
+  formatAuthorization,
+  type LookUp,
+  type ReservationRequest,
+  type Reserved,
+  type ReservingFacilitator,
+  type SoldItem,
+  type VerifyOptions,
 } from "@coinslot/protocol";
-import { answerInvalid, answerRefusal } from "../answer.ts";
+import { answerInvalid } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import {
   beginVerification,
   endVerification,
   hasRoomToWait,
-  holdBytes,
-  leavePlace,
   takeNewPlace,
   takePlace,
   waitForPayer,
 } from "../load/load.ts";
-import * as refusals from "../refusals.ts";
 import { type AnswerSeal, createAnswerSeal } from "../replay/answer-seal.ts";
-import type { PooledBody } from "../replay/body-pool.ts";
 import { fingerprintOf } from "../replay/fingerprint.ts";
 import { idempotencyKeyOf } from "../replay/idempotency-key.ts";
-import { isBodyUnread, readRequestBody } from "../replay/request-body.ts";
+import { isBodyUnread } from "../replay/request-body.ts";
 import { isGone } from "../response/when-gone.ts";
 import type { MatchedPayment } from "../sale.ts";
 import { whenEnded } from "./end-reservation.ts";
+import { readPaidBody } from "./read-paid-body.ts";
 
 /** Outcome of a payment before its handler: admitted, or the reason for its refusal. */
 type Admission = Reserved | { state: "refused"; reason: string } | Overloaded;
@@ -52,7 +50,7 @@ export async function admitPayment(
   checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
   refusalIfNew: string | undefined,
 ): Promise<Admitted | undefined> {
-  const { request, response, settings, payload, payment, route, load, place, presented } = order;
+  const { request, response, payload, payment, route, presented } = order;
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
     // It holds no byte yet, so it may always wait.
     const wait = { mayWait: () => true, isGone: () => isGone(response) };
@@ -63,63 +61,31 @@ export async function admitPayment(
     }
     if (isForged(verified.invalidReason)) return refuse(order, refusalIfNew ?? forged);
   }
-  let pooled: PooledBody | undefined;
-  // A body comes as slowly as its buyer likes.
-  if (isBodyUnread(request)) leavePlace(load, place);
+  const read = await readPaidBody(order);
+  if (read.state === "answered") return undefined;
+  if (read.state === "overloaded") {
+    return { admission: overloaded({ isNew: false }), seal: undefined, fingerprint: "" };
+  }
   try {
-    const body = await readRequestBody(request, {
-      maxRequestBytes: settings.maxRequestBytes,
-      open(onDrop) {
-        pooled = openBody(order, onDrop);
-        return pooled;
-      },
-    });
-    if (body.state === "aborted") return undefined;
-    if (body.state === "dropped") return answer(refusals.bodyDropped);
-    if (body.state === "too_large") {
-      return answer(refusals.requestTooLarge(settings.maxRequestBytes));
-    }
-    holdBytes(load, place, body.state === "known" ? body.bytes : 0);
-    if (!takePlace(load, place, settings)) {
-      return { admission: overloaded({ isNew: false }), seal: undefined, fingerprint: "" };
-    }
     const key = idempotencyKeyOf(request, payload);
     const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
-    const { authorization } = payment;
+    const terms = formatAuthorization(payment.authorization);
     const { varyHeaders } = route;
     const wire = presented.wire.name;
-    const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization, wire });
+    const fingerprint = fingerprintOf({ request, body: read.body, varyHeaders, terms, wire });
     const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
     const admission = await askFacilitator(order, () =>
-      admit(order, { request: wanted, refusalIfNew, holdsBody: pooled !== undefined }),
+      admit(order, { request: wanted, refusalIfNew, holdsBody: read.holdsBody }),
     );
     return admission && { admission, seal, fingerprint };
   } finally {
-    pooled?.close();
-  }
-
-  function answer(refusal: refusals.Refusal): undefined {
-    answerRefusal(response, refusal);
+    read.close();
   }
 }
 
 const forged = "invalid_exact_evm_signature";
 /** The same reason, in the words of facilitators that began with version 1. */
 const forgedInVersion1 = "invalid_exact_evm_payload_signature";
-/** Share of one client in all bytes that are held for unverified payments. */
-const shareOfOneClient = 1 / 8;
-
-function openBody({ bodies, limitKey, settings }: MatchedPayment, onDrop: () => void): PooledBody {
-  const { maxUnverifiedBytes, maxRequestBytes } = settings;
-  return bodies.open({
-    key: limitKey,
-    maxUnverifiedBytes,
-    // One body, at least.
-    maxUnverifiedBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
-    onDrop,
-  });
-}
-
 function isForged(reason: string | undefined): boolean {
   return reason === forged || reason === forgedInVersion1;
 }

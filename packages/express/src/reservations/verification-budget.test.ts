@@ -1,7 +1,13 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { FacilitatorError, plasma, plasmaUsdt0, toLowerHex } from "@coinslot/protocol";
+import {
+  CallerLimitedError,
+  FacilitatorError,
+  plasma,
+  plasmaUsdt0,
+  toLowerHex,
+} from "@coinslot/protocol";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
 
@@ -102,6 +108,22 @@ describe("the budget of all payers with a record together", () => {
 });
 
 describe("the budget of a caller", () => {
+  it("is named as such where it is empty, and that of all callers is not", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    let index = 0;
+    const bring = async (limitKey: string) => {
+      index += 1;
+      const asking = { limitKey, isSignedByPayer: false };
+      (await budget.admit(paymentOf(index), asking))("refused");
+    };
+    for (let count = 0; count < 30; count += 1) await bring("flood");
+    await expect(bring("flood")).rejects.toThrow(CallerLimitedError);
+    for (let count = 0; count < 1_170; count += 1) await bring(`caller ${count % 100}`);
+    const shutOut: unknown = await bring("honest").catch((error: unknown) => error);
+    expect(shutOut).toBeInstanceOf(FacilitatorError);
+    expect(shutOut).not.toBeInstanceOf(CallerLimitedError);
+  });
+
   it("does not grow with payments that another caller presents too", async () => {
     const budget = createVerificationBudget({ now: () => time });
     const bring = async (index: number, limitKey: string) =>

@@ -2,6 +2,7 @@ import {
   type AuthorizationId,
   authorizationKey,
   CallerGoneError,
+  CallerLimitedError,
   FacilitatorError,
   type Payment,
   type VerifyOptions,
@@ -122,7 +123,8 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
     if (mayJoin(isOpen)) return tally.begin(payment, caller === undefined ? [all] : [all, caller]);
     const opensAgain = mayJoin(isUnspent) || ownCountersOf(payment, signed)?.mayJoin(isUnspent);
     if (isSignedByPayer && opensAgain) return "busy";
-    throw tooManyFruitless(tally.remainingMs());
+    const limit = isOpen(all, limits.total) ? "caller" : "total";
+    throw tooManyFruitless(limit, tally.remainingMs());
   }
 
   function attempt(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | "busy" {
@@ -254,11 +256,16 @@ function pairOf(id: Payment["id"], signed: Signed): string {
   return `${kindOf(signed)} payer ${id.network} ${id.payer} ${signed.limitKey}`;
 }
 
-function tooManyFruitless(waitMs: number): FacilitatorError {
-  return new FacilitatorError("Too many payments of this caller ran no handler; try again later", {
-    kind: "unavailable",
-    retryAfterSeconds: Math.ceil(waitMs / 1000),
-  });
+function tooManyFruitless(limit: "caller" | "total", waitMs: number): FacilitatorError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  return limit === "caller"
+    ? new CallerLimitedError("Too many payments of this caller ran no handler; try again later", {
+        retryAfterSeconds,
+      })
+    : new FacilitatorError("Too many payments ran no handler; try again later", {
+        kind: "unavailable",
+        retryAfterSeconds,
+      });
 }
 
 function tooManyRunning(): FacilitatorError {

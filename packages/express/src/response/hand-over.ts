@@ -1,5 +1,12 @@
 import type { SettleResponse } from "@coinslot/protocol";
-import { answerRefusal, answerUnsettled } from "../answer.ts";
+import { answerUnsettled, refuseVisit } from "../answer.ts";
+import {
+  asksToRedeem,
+  clearRedemption,
+  isRedemption,
+  sealRedemption,
+  setRedemption,
+} from "../browser/redemption.ts";
 import { leavePlace } from "../load/load.ts";
 import { internalError } from "../refusals.ts";
 import { keepAnswer } from "../replay/kept-answer.ts";
@@ -16,15 +23,19 @@ export async function handOver(
   held: HeldResponse,
   answer: HeldAnswer,
 ): Promise<void> {
-  const { response, settings, settlement, load, place } = sale;
+  const { request, response, settings, settlement, load, place } = sale;
   if (!(await isStillHeld(sale))) {
     await withhold(sale, answer);
     return held.replace(() => answerUnsettled(sale, pending(settlement)));
   }
+  const cookie = asksToRedeem(request) ? await sealRedemption(sale, answer) : undefined;
   leavePlace(load, place);
   const sent = whenStreamed(response);
   try {
-    held.release(answer, () => decorate(sale, settlement));
+    held.release(answer, () => {
+      decorate(sale, settlement);
+      setRedemption(response, cookie);
+    });
   } catch (error) {
     // Not answered as an error of ours: it has been paid for, and the same payment may try again.
     settings.onError(error);
@@ -39,6 +50,7 @@ export async function handOver(
 export async function handOverStream(sale: PaidSale): Promise<void> {
   const { request, response, next, payment, settlement, settings, progress, load, place } = sale;
   request.payment = {
+    scheme: "exact",
     paymentFlow: "upfront",
     payer: payment.id.payer,
     amount: payment.authorization.value.toString(),
@@ -55,7 +67,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
   } catch (error) {
     settings.onError(error);
     if (response.headersSent) response.destroy();
-    else answerRefusal(response, internalError);
+    else refuseVisit(sale, internalError);
   }
   const outcome = await sent;
   if (outcome === "answered") await deliverSale(sale);
@@ -68,15 +80,18 @@ export async function handOverKept(
   kept: HeldAnswer,
   settlement: SettleResponse,
 ): Promise<void> {
-  const { response, load, place } = order;
+  const { request, response, load, place } = order;
   if ("reservation" in order && !(await isStillHeld(order))) {
     await withhold(order, kept);
     return answerUnsettled(order, pending(settlement));
   }
+  const cookie = asksToRedeem(request) ? await sealRedemption(order, kept) : undefined;
   leavePlace(load, place);
   const sent = whenStreamed(response);
   for (const [name, value] of kept.headers) response.setHeader(name, value);
   decorate(order, settlement);
+  if (isRedemption(request)) clearRedemption(order);
+  else setRedemption(response, cookie);
   sendAnswer(response, kept);
   const outcome = await sent;
   if (!("reservation" in order)) return;

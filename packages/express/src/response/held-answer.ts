@@ -86,7 +86,7 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
     return;
   }
   if (!hasTrailers) {
-    endWith(response, body);
+    endWith(response, asSent(body));
     return;
   }
   // Trailers need a body in chunks, which one complete write would not be.
@@ -95,11 +95,21 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   response.end();
 }
 
+/** A body as it is sent: bytes, or a text of ASCII, which has as many characters as bytes. */
+export type SentBody = Buffer | string;
+
+const maxText = 16_384;
+
+/** Converts a short body of ASCII to a text: Node writes one together with the head. */
+export function asSent(body: Buffer): SentBody {
+  return body.length <= maxText && isAscii(body) ? body.toString("latin1") : body;
+}
+
 /**
  * Ends a response with a body. Where none may be sent (204, 304, HEAD), it sends the head alone: a
  * server may refuse more.
  */
-export function endWith(response: ServerResponse, body: Buffer): void {
+export function endWith(response: ServerResponse, body: SentBody): void {
   const { req, statusCode } = response;
   if (statusCode === 204 || statusCode === 304) {
     response.end();
@@ -108,15 +118,12 @@ export function endWith(response: ServerResponse, body: Buffer): void {
       response.setHeader("Content-Length", body.length);
     }
     response.end();
-  } else if (body.length <= maxText && isAscii(body)) {
-    // Node writes a text together with the head, and bytes after it.
-    response.end(body.toString("latin1"), "latin1");
+  } else if (typeof body === "string") {
+    response.end(body, "latin1");
   } else {
     response.end(body);
   }
 }
-
-const maxText = 16_384;
 
 /** Ends a response whose head has other bytes by the way in which it is sent. */
 function endInForm(response: ServerResponse, body: Buffer, form: HeadForm): void {

@@ -1,6 +1,6 @@
-import { ConfigurationError } from "@coinslot/protocol";
-import { answerRefusal } from "../answer.ts";
-import { holdBytes } from "../load/load.ts";
+import { ConfigurationError, type ReleaseCause } from "@coinslot/protocol";
+import { refuseVisit } from "../answer.ts";
+import { holdBytes, type Place } from "../load/load.ts";
 import { refuseLoad } from "../load/overload-report.ts";
 import {
   handlerTimeout,
@@ -10,7 +10,7 @@ import {
   responseTooLarge,
 } from "../refusals.ts";
 import { releaseSale } from "../reservations/end-reservation.ts";
-import type { PaidSale, Sale } from "../sale.ts";
+import type { PaidSale, Sale, Visit } from "../sale.ts";
 import type { HeldAnswer } from "./held-answer.ts";
 import { type HeldResponse, holdResponse } from "./hold-response.ts";
 import { runHandler } from "./run-handler.ts";
@@ -20,8 +20,17 @@ import { isGone } from "./when-gone.ts";
 export interface HeldRun {
   held: HeldResponse;
   answer: HeldAnswer;
-  /** The handler charges nothing for it. */
-  isWaived: boolean;
+}
+
+/** A request whose handler may run. */
+export interface RunningVisit extends Visit {
+  /** Its part of the load. */
+  place: Place;
+  progress: { hasRun: boolean };
+  /** The money has moved already. */
+  isPaid: boolean;
+  /** Ends the right to run, where the run comes to nothing. */
+  release(cause: ReleaseCause): Promise<void>;
 }
 
 function wentPast(key: string): string {
@@ -30,17 +39,23 @@ function wentPast(key: string): string {
 
 const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
+/** Returns whether a method changes nothing. */
+export function isSafeMethod(method: string): boolean {
+  return safeMethods.has(method);
+}
+
 /**
  * Runs the handler of a sale and holds its answer.
  *
  * @returns `undefined` when there is none: the sale is released, and the buyer answered.
  */
-export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefined> {
-  const { settings, route, request, response, next, payment, progress, load, place } = sale;
-  const isPaid = "settlement" in sale;
-  const { maxResponseBytes } = settings;
+export async function runHeld(
+  sale: Sale | PaidSale,
+): Promise<(HeldRun & { isWaived: boolean }) | undefined> {
+  const { request, payment } = sale;
   let isWaived = false;
   request.payment = {
+    scheme: "exact",
     paymentFlow: "authorization",
     payer: payment.id.payer,
     amount: payment.authorization.value.toString(),
@@ -50,6 +65,20 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       isWaived = true;
     },
   };
+  const isPaid = "settlement" in sale;
+  const release = (cause: ReleaseCause) => releaseSale(sale, cause);
+  const run = await holdRun({ ...sale, isPaid, release });
+  return run && { ...run, isWaived };
+}
+
+/**
+ * Runs a handler and holds its answer.
+ *
+ * @returns `undefined` when there is none: the right to run is released, and the buyer answered.
+ */
+export async function holdRun(visit: RunningVisit): Promise<HeldRun | undefined> {
+  const { settings, route, request, response, next, progress, load, place, isPaid } = visit;
+  const { maxResponseBytes } = settings;
   // Not before anything that may throw: what is held must be released.
   const held = holdResponse(response, {
     maxResponseBytes,
@@ -59,8 +88,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       return true;
     },
   });
-  const onDisconnect =
-    route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
+  const onDisconnect = route.onDisconnect ?? (isSafeMethod(request.method) ? "release" : "settle");
   // A paid handler runs to its end: its answer is kept for a while, and runs are counted.
   const endsOnDisconnect = onDisconnect === "release" && !isPaid;
   progress.hasRun = true;
@@ -75,7 +103,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
     case "answered":
       // Before a settlement begins, which cannot be undone.
       if (endsOnDisconnect && isGone(response)) return leave();
-      return { held, answer: outcome.answer, isWaived };
+      return { held, answer: outcome.answer };
     case "too_large":
       return giveUp(responseTooLarge({ maxResponseBytes, isPaid }));
     case "no_room":
@@ -92,24 +120,24 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       settings.onError(outcome.error);
       return giveUp(internalError);
     case "destroyed":
-      await releaseSale(sale, "handler_failed");
+      await visit.release("handler_failed");
       return undefined;
     case "disconnected":
       return leave();
   }
 
   async function leave(): Promise<undefined> {
-    await releaseSale(sale, "disconnected");
+    await visit.release("disconnected");
     held.replace(() => response.end());
   }
 
   async function giveUp(refusal: Refusal): Promise<undefined> {
-    await releaseSale(sale, "handler_failed");
+    await visit.release("handler_failed");
     held.replace(() => {
       // The handler may run on, and fail: Express then destroys the connection, on which other
       // requests would wait by now.
       response.setHeader("Connection", "close");
-      answerRefusal(response, refusal);
+      refuseVisit(visit, refusal);
     });
   }
 }

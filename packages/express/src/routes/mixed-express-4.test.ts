@@ -63,10 +63,16 @@ describe("an application on Express 5 with Express 4 beside the middleware", () 
   });
 
   it("closes a wildcard of Express 5 that Express 4 has parsed", async () => {
-    const { ask, errors } = await open({ "GET /files/*rest": { accepts } }, false);
+    const { ask, errors } = await open({ "GET /files/*rest.pdf": { accepts } }, false);
     expect((await ask("/files/report.pdf")).status).toBe(503);
     expect((await ask("/free")).status).toBe(200);
     expect(errors).toHaveLength(1);
+  });
+
+  it("refuses a named wildcard of Express 5 at start, which Express 4 takes for text", async () => {
+    await expect(open({ "GET /files/*rest": { accepts } }, false)).rejects.toThrow(
+      /Express 4 takes for text.*options\.app/,
+    );
   });
 
   it("sells a wildcard of Express 5 when the application is passed", async () => {

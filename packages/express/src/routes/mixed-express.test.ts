@@ -99,6 +99,19 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     expect(make("GET /files/*", express4())).not.toThrow();
   });
 
+  it.each([
+    ["GET /files/*rest", 'a wildcard with a name ("*rest")'],
+    ["GET /files/*rest/raw", 'a wildcard with a name ("*rest")'],
+    ["GET /items{/:id}", "an optional part in braces"],
+  ])(
+    "refuses %s on Express 4, which takes it for text: its handler would be free",
+    (key, words) => {
+      const make = () =>
+        paymentMiddleware({ [key]: { accepts } }, createPaperFacilitator(), { app: express4() });
+      expect(make).toThrow(words);
+    },
+  );
+
   it("refuses another object in place of the application", () => {
     const make = (app: unknown) => () =>
       Reflect.apply(paymentMiddleware, undefined, [
@@ -155,7 +168,7 @@ describe("an application with routers of both Express versions", () => {
         app.use("/", express4.Router().use(router));
       };
       let app: Express | undefined;
-      const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+      const routes: PaymentRoutes = { "GET /files/*rest.pdf": { accepts } };
       const shop = await open({
         express: express4,
         routes,
@@ -170,11 +183,11 @@ describe("an application with routers of both Express versions", () => {
       expect((await ask(shop, "/other")).status).toBe(404);
       expect(shop.errors).toEqual([]);
       if (time === "after" && app !== undefined) mount(app);
-      for (const path of ["/files/report.pdf", "/files/b"]) {
+      for (const path of ["/files/report.pdf", "/files/b.pdf"]) {
         expect((await ask(shop, path)).status).toBe(503);
       }
       expect(shop.errors).toEqual([expect.any(ConfigurationError)]);
-      expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 5/);
+      expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest\.pdf" .*Express 5/);
     },
   );
 
@@ -185,29 +198,31 @@ describe("an application with routers of both Express versions", () => {
 
   it("closes paths that an earlier key matches in the other Express, where a later one matches in its own", async () => {
     const shop = await shopOf4((app) => app.use(filesOf5()), {
-      "GET /files/*rest": { accepts },
+      "GET /files/*rest.pdf": { accepts },
       "GET /files/:name": { accepts },
     });
     expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
-    expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 5/);
+    expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest\.pdf" .*Express 5/);
   });
 
   it("refuses a path that only the other Express decodes, without success", async () => {
-    const shop = await shopOf4((app) => app.use(filesOf5()), { "GET /files/*rest": { accepts } });
-    const { status, text } = await ask(shop, "/files/%zz");
+    const shop = await shopOf4((app) => app.use(filesOf5()), {
+      "GET /files/*rest.pdf": { accepts },
+    });
+    const { status, text } = await ask(shop, "/files/%zz.pdf");
     expect([status, JSON.parse(text).error]).toEqual([400, "invalid_path"]);
   });
 
   it("closes paths that a router of the other Express serves as a route's handler", async () => {
     const shop = await shopOf4((app) => app.get("/files/*", filesOf5()), {
-      "GET /files/*rest": { accepts },
+      "GET /files/*rest.pdf": { accepts },
     });
     expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
   });
 
   it("closes paths that a router of the other Express serves in an outer application", async () => {
     const errors: unknown[] = [];
-    const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+    const routes: PaymentRoutes = { "GET /files/*rest.pdf": { accepts } };
     const inner = express4();
     const gate = paymentMiddleware(routes, createPaperFacilitator(), {
       app: inner,

@@ -33,18 +33,55 @@ export interface TokenPrice {
  */
 export type Price = TokenPrice | `$${number}` | `${number}` | number;
 
-/** One acceptable way to pay. */
-export interface PaymentOption {
+/** A way to pay by one transfer for each request. */
+export interface PaymentOption extends PaymentOptionBase {
   scheme: "exact";
-  /** CAIP-2, such as `"eip155:9745"`. */
-  network: Network;
-  /** A function is called once for each request. */
-  price: Price | ((request: Request) => MaybePromise<Price>);
   /**
    * Address that receives the money. A function is called once per request. Any value but an
    * address is refused at start, also `undefined`: a variable of the environment can stand here.
    */
   payTo: string | undefined | ((request: Request) => MaybePromise<string>);
+}
+
+/**
+ * A way to pay by a payment channel: the buyer puts money into an escrow contract once, and signs a
+ * voucher for each request. The price is the most that a request may cost: the handler may charge
+ * less. A buyer's channel is bound to `payTo`, the token and `withdrawDelay`: other values give
+ * every buyer a new channel, and strand the money of the old one until it is given back.
+ */
+export interface ChannelPaymentOption extends PaymentOptionBase {
+  scheme: "batch-settlement";
+  /** Address that receives the money. It needs no key here. */
+  payTo: string | undefined;
+  /**
+   * Seconds for which a buyer's withdrawal waits: the time for which the seller may be down. 900 to
+   * 2,592,000; default 86,400, a day.
+   */
+  withdrawDelay?: number | undefined;
+  /**
+   * The least deposit, in the token's smallest unit; a smaller one is refused. Default ten times the
+   * price. Each deposit costs gas, and a signer has 200 a day: ask for a day's requests.
+   */
+  minDeposit?: string | undefined;
+  /** Earlier values, whose channels are served until they are drained. */
+  former?: readonly FormerChannelTerms[] | undefined;
+}
+
+/** Earlier terms of channels. A member that is left out is today's. */
+export interface FormerChannelTerms {
+  payTo?: string | undefined;
+  receiverAuthorizer?: string | undefined;
+  withdrawDelay?: number | undefined;
+}
+
+/** One acceptable way to pay. */
+export type AcceptedPayment = PaymentOption | ChannelPaymentOption;
+
+interface PaymentOptionBase {
+  /** CAIP-2, such as `"eip155:9745"`. */
+  network: Network;
+  /** A function is called once for each request. */
+  price: Price | ((request: Request) => MaybePromise<Price>);
   /** Validity of a payment signed for this way. Default that of the route. */
   maxTimeoutSeconds?: number | undefined;
   /** JSON for the buyer beside the `extra` of the price, and above it. */
@@ -54,7 +91,7 @@ export interface PaymentOption {
 /** Settings of every paid route. */
 interface RoutePaymentBase {
   /** At least one way to pay; the buyer chooses. */
-  accepts: PaymentOption | readonly PaymentOption[];
+  accepts: AcceptedPayment | readonly AcceptedPayment[];
   /** Description of the resource, for people. */
   description?: string | undefined;
   /** Media type of the answer. */

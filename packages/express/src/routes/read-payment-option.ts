@@ -1,8 +1,19 @@
-import { type Address, isNetwork, type Network, type PaymentFlow } from "@coinslot/protocol";
+import {
+  type Address,
+  channelScheme,
+  isNetwork,
+  type Network,
+  type PaymentFlow,
+} from "@coinslot/protocol";
 import type { Request } from "express";
 import { isRecord } from "../is-record.ts";
 import type { MaybePromise } from "../maybe-promise.ts";
 import type { TokenPrice } from "./payment-routes.ts";
+import {
+  type ChannelOptionTerms,
+  channelMembers,
+  readChannelOption,
+} from "./read-channel-option.ts";
 import { readExtra } from "./read-extra.ts";
 import { readPayTo } from "./read-pay-to.ts";
 import { onExtra, type PriceContext, readPrice } from "./read-price.ts";
@@ -12,6 +23,8 @@ export type AskSeller = (request: Request) => MaybePromise<unknown>;
 
 /** A parsed way to pay. */
 export interface PaymentTerms {
+  /** Of a way to pay by channels; `undefined`: by the scheme `exact`. */
+  channel: ChannelOptionTerms | undefined;
   network: Network;
   price: TokenPrice | AskSeller;
   payTo: Address | AskSeller;
@@ -42,10 +55,14 @@ export function readPaymentOption(
     tell(" must be an object");
     return undefined;
   }
+  const { scheme } = option;
+  const isChannel = scheme === channelScheme;
   for (const name of Object.keys(option)) {
-    if (!members.has(name)) tell(` has an unknown member: ${name}`);
+    const isKnown = members.has(name) || (isChannel && channelMembers.has(name));
+    if (!isKnown) tell(` has an unknown member: ${name}`);
   }
-  if (option.scheme !== "exact") tell('.scheme must be "exact"');
+  if (scheme !== "exact" && !isChannel) tell(`.scheme must be "exact" or "${channelScheme}"`);
+  const channel = isChannel ? readChannelOption(option, tell) : undefined;
   const { network } = option;
   if (typeof network !== "string" || !isNetwork(network)) {
     tell('.network must be an EVM chain in CAIP-2 form, such as "eip155:9745"');
@@ -65,7 +82,7 @@ export function readPaymentOption(
   const price = readPriceOption(option.price, context, tell);
   const payTo = readPayToOption(option.payTo, tell);
   if (price === undefined || payTo === undefined) return undefined;
-  return { network, price, payTo, maxTimeoutSeconds, extra };
+  return { channel, network, price, payTo, maxTimeoutSeconds, extra };
 }
 
 /** Returns whether a value is a time as in an offer: positive, in whole seconds. */

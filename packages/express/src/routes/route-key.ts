@@ -12,6 +12,7 @@ export interface RouteKeyParts {
 export type ReadRouteKey = { ok: true; parts: RouteKeyParts } | { ok: false; problem: string };
 
 const verbs = new Set(METHODS);
+const passOther = "An application on another Express is passed as options.app";
 
 /**
  * Reads a route key: a verb or `*`, a space, and a path; or a path alone, for all verbs. Express
@@ -40,10 +41,25 @@ export function readRouteKey(key: string, router: object): ReadRouteKey {
   const problem = problemOfPath(router, path);
   if (problem !== undefined) {
     return refuse(
-      `has a path that ${dialectOf(router)} does not understand: ${problem}. An application on another Express is passed as options.app`,
+      `has a path that ${dialectOf(router)} does not understand: ${problem}. ${passOther}`,
     );
   }
+  const text = dialectOf(router) === "Express 4" ? findSyntaxOf5(path) : undefined;
+  if (text !== undefined) {
+    return refuse(`has a path that Express 4 takes for text: ${text}. ${passOther}`);
+  }
   return { ok: true, parts: { verb, path } };
+}
+
+/**
+ * Syntax of Express 5 that Express 4 parses as something else. Such a key would match hardly any
+ * request, and its handler would be free.
+ */
+function findSyntaxOf5(path: string): string | undefined {
+  const name = /\/\*([A-Za-z_]\w*)(?=\/|$)/.exec(path)?.[1];
+  if (name !== undefined) return `a wildcard with a name ("*${name}"); write "*"`;
+  if (path.includes("{/")) return 'an optional part in braces; write "/:name?"';
+  return undefined;
 }
 
 function refuse(problem: string): ReadRouteKey {

@@ -11,9 +11,9 @@ export function advertiseX402(ways: readonly AdvertisedWay[]): Advertisement {
   return { protocols: [{ x402: { versions, accepts: ways.map(acceptOf) } }], offers: [] };
 }
 
-function acceptOf({ network, price }: AdvertisedWay): object {
+function acceptOf({ scheme, network, price }: AdvertisedWay): object {
   return {
-    scheme: "exact",
+    scheme,
     network,
     ...(typeof price === "function" ? {} : { amount: price.amount, asset: price.asset }),
   };

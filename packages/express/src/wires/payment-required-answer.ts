@@ -1,11 +1,12 @@
 import type { Offer } from "../offer/offer.ts";
+import { asSent, type SentBody } from "../response/held-answer.ts";
 import type { OfferPart, PaymentDemand, Wire } from "./wire.ts";
 
 /** A 402 answer, of which every wire has written its part. */
 export interface PaymentRequiredAnswer {
   parts: readonly OfferPart[];
   /** JSON, with the members of all parts. */
-  body: Buffer;
+  body: SentBody;
 }
 
 const keptAnswers = 64;
@@ -42,5 +43,6 @@ function write(wires: readonly Wire[], demand: PaymentDemand): PaymentRequiredAn
   const parts = wires.map((wire) => wire.writeOffer(demand));
   const members: object = Object.assign({}, ...parts.map(({ body }) => body));
   const { charged, transaction } = demand;
-  return { parts, body: Buffer.from(JSON.stringify({ ...members, charged, transaction })) };
+  const body = Buffer.from(JSON.stringify({ ...members, charged, transaction }));
+  return { parts, body: asSent(body) };
 }

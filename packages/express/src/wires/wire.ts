@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type {
   Address,
+  ChannelPayment,
+  ChannelReceipt,
   PaymentRequirements,
   ResourceInfo,
   SettleResponse,
@@ -60,6 +62,18 @@ export interface Wire<Credential = unknown> {
   removeReceipt?(response: ServerResponse): void;
   /** The answer to a payment that failed; `undefined`: 402, with a fresh offer. */
   refuse(failure: PaymentFailure): Refusal | undefined;
+  /** Payments by channels, on a wire that has them. */
+  channels?: ChannelWire<Credential>;
+}
+
+/** The part of a wire for payments by channels. */
+export interface ChannelWire<Credential = unknown> {
+  /** The payment of a request; `undefined` where it pays by another scheme. */
+  read(credential: Credential): ChannelPayment | undefined;
+  /** The part of an offer that a payment accepts. */
+  match(payment: ChannelPayment, offer: Offer): OfferedWay | undefined;
+  /** Puts the receipt into the head of an answer. */
+  writeReceipt(response: ServerResponse, settlement: SettleResponse, extra: ChannelReceipt): void;
 }
 
 /** Contents of a 402 answer, in any words. */
@@ -93,6 +107,7 @@ export interface StatedTerms {
 
 /** One way to pay as discovery states it. Its price may be a function. */
 export type AdvertisedWay = Pick<PaymentTerms, "network" | "price"> &
+  Pick<PaymentRequirements, "scheme"> &
   Pick<OfferedWay, "versions" | "mpp">;
 
 /** The wires' part of `x-payment-info`, in both dialects. */

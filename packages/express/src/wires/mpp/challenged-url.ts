@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Request } from "express";
 
-/** What a challenge is good for: verb, path and query as written. HEAD counts as GET. */
+/** The URL that a challenge is good for: verb, path and query as written. HEAD counts as GET. */
 export function challengedUrlOf({ method, originalUrl }: Request): string {
   return `${method === "HEAD" ? "GET" : method} ${originalUrl}`;
 }

@@ -56,17 +56,20 @@ async function open(express: (typeof expressVersions)[number]["express"]) {
   const upfront = { accepts, paymentFlow: "upfront" } as const;
   const routes = { "GET /paid": { accepts }, "GET /upfront": upfront };
   let runs = 0;
-  // Two gates, as two processes of one ledger have.
+  // Gates as processes of one ledger have them, the third with secrets of its own.
+  const secrets = ["a-secret-of-a-test-with-32-bytes"] as const;
   const first = paymentMiddleware(routes, facilitator, { mpp: true });
   const second = paymentMiddleware(routes, facilitator, { mpp: true });
+  const third = paymentMiddleware(routes, facilitator, { mpp: { mode: true, secrets } });
   app.use((request, response, next) => {
-    (request.headers["x-gate"] === "2" ? second : first)(request, response, next);
+    const gate = request.headers["x-gate"];
+    (gate === "3" ? third : gate === "2" ? second : first)(request, response, next);
   });
   app.get(["/paid", "/upfront"], (_request, response) => {
     runs += 1;
     response.json({ content: "secret" });
   });
-  await Promise.all([first.ready(), second.ready()]);
+  await Promise.all([first.ready(), second.ready(), third.ready()]);
   const listening = await listen(app);
   opened.push(listening.close);
   return { ...listening, payTo, facilitator, runs: () => runs };
@@ -130,12 +133,15 @@ describe.each(expressVersions)("MPP on $name, with our facilitator", ({ express 
     expect(Object.keys(body).sort()).toEqual(members);
   });
 
-  it("takes at one gate what another gate of the ledger has challenged", async () => {
+  it.each([
+    ["another gate of the ledger", "2"],
+    ["a gate that has secrets of its own since", "3"],
+  ])("takes at %s what one has challenged by the ledger's secret", async (_name, gate) => {
     const shop = await open(express);
     const credential = await credentialFor(await fundedBuyer(), `${shop.url}/paid`);
     await supertest(shop.url)
       .get("/paid")
-      .set("x-gate", "2")
+      .set("x-gate", gate)
       .set("Authorization", encodeCredential(credential))
       .expect(200);
   });

@@ -30,6 +30,7 @@ import { removeHeader } from "../payment-header.ts";
 import type { OfferPart, PaymentDemand, PaymentFailure, Wire } from "../wire.ts";
 import { keysOf } from "./challenge-id.ts";
 import { hasChallenge } from "./has-challenge.ts";
+import { createMakeAhead } from "./make-ahead.ts";
 import { prependChallenges } from "./prepend-challenges.ts";
 import { problemOf } from "./problem-of.ts";
 import {
@@ -39,7 +40,7 @@ import {
   credentialHeaders,
   readCredential,
 } from "./read-credential.ts";
-import { chargesOf, prepareChallenges } from "./write-challenges.ts";
+import { chargesOf, prepareChallenges, type TakeChallenges } from "./write-challenges.ts";
 
 /** Headers of answers that a page on another origin may read. */
 export const exposedByMpp = [headerName.authenticate, headerName.paymentReceipt];
@@ -59,12 +60,13 @@ export function createMpp(options: {
   const { header, realm } = options.mpp;
   const keys = keysOf(options.secrets);
   const readCharge = createChargeReader();
+  const take: TakeChallenges = createMakeAhead();
   const realmOf = (request: Request) => realm ?? hostnameOf(request, publicUrl);
 
   function writeOffer({ offer, resource, error }: PaymentDemand): OfferPart {
     const charges = chargesOf(offer, resource.description);
     if (charges.length === 0) return {};
-    const writeChallenges = prepareChallenges(charges, { key: keys.current, header });
+    const writeChallenges = prepareChallenges(charges, { key: keys.current, header, take });
     return {
       body: problemOf(error),
       mediaType: problemMediaType,
@@ -126,7 +128,7 @@ function match({ charge, network, payload }: ChallengedPayment, offer: Offer): P
   );
   if (found === undefined) return [];
   const { requirements: accepted } = found;
-  // In the words of facilitators, which know nothing of challenges.
+  // Facilitators know x402 only, and no challenges.
   return readPurchase(composePaymentV2({ payload, accepted }), accepted);
 }
 
@@ -135,9 +137,9 @@ function isPending(errorReason: string | undefined): boolean {
 }
 
 /**
- * Returns whether a settlement was refused before anything was sent. Other facilitators have words
- * of their own for a transaction without an outcome, and may leave its hash out. A used nonce is
- * none of these refusals: another sender may have executed the payment.
+ * Returns whether a settlement was refused before a transaction was sent. Reasons that are unknown
+ * here do not count: other facilitators name a transaction without an outcome differently, and may
+ * leave its hash out. Nor does a used nonce: another sender may have executed the payment.
  */
 function isOfVerification(errorReason: string | undefined): boolean {
   return (
@@ -148,10 +150,7 @@ function isOfVerification(errorReason: string | undefined): boolean {
 
 const nonceUsed: InvalidReason = "invalid_exact_evm_nonce_already_used";
 
-/**
- * Where money has moved, or may still move, the answer is none that makes a buyer sign again: some
- * sign at every 402.
- */
+/** Never a 402 where money has moved or may still move: some buyers sign at every 402. */
 function refuse(failure: PaymentFailure): Refusal | undefined {
   switch (failure.kind) {
     case "malformed":

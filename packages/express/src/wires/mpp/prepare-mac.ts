@@ -1,4 +1,5 @@
 import { hash, type KeyObject } from "node:crypto";
+import { rememberLast } from "./remember-last.ts";
 
 /** Writes the HMAC-SHA256 of a text in base64url. */
 export type WriteMac = (rest: string) => string;
@@ -21,10 +22,11 @@ export function prepareMac(
   const head = Buffer.concat([padKey(secret, 0x36), Buffer.from(start, "utf8")]);
   const inner = Buffer.concat([head, Buffer.alloc(maxRest)]);
   const outer = Buffer.concat([padKey(secret, 0x5c), Buffer.alloc(digestBytes)]);
+  const textOfLength = rememberLast((end: number) => inner.subarray(0, end));
   return (rest) => {
     if (Buffer.byteLength(rest, "utf8") > maxRest) throw new RangeError("The text is too long");
     const end = head.length + inner.write(rest, head.length, "utf8");
-    hash("sha256", inner.subarray(0, end), "buffer").copy(outer, blockBytes);
+    outer.write(hash("sha256", textOfLength(end), "binary"), blockBytes, "binary");
     return hash("sha256", outer, "base64url");
   };
 }

@@ -22,9 +22,18 @@ const pool = Buffer.alloc(count * saltBytes);
  * @param urlHash of 22 characters of base64url, which need no escape in JSON
  */
 export function prepareOpaque(urlHash: string): () => string {
-  // 39 bytes: whole groups of base64url.
-  const start = Buffer.from(`{"for":"${urlHash}","salt":`, "latin1").toString("base64url");
+  const start = startOfOpaque(urlHash);
   return () => start + freshEnd();
+}
+
+/**
+ * The start that the `opaque` texts of one URL share, and no other URL's have. 39 bytes: whole
+ * groups of base64url.
+ *
+ * @param urlHash of 22 characters of base64url, which need no escape in JSON
+ */
+export function startOfOpaque(urlHash: string): string {
+  return Buffer.from(`{"for":"${urlHash}","salt":`, "latin1").toString("base64url");
 }
 
 /** Each is given out once. */

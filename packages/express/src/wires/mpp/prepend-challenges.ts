@@ -16,10 +16,13 @@ const alwaysFits = 2_000;
  */
 export function prependChallenges(response: ServerResponse, challenges: readonly string[]): void {
   const others = response.getHeader(headerName.authenticate) ?? [];
-  response.setHeader(headerName.authenticate, [
+  const lines = [
     ...fitting(response, challenges),
     ...(Array.isArray(others) ? others : [String(others)]),
-  ]);
+  ];
+  const [only] = lines;
+  // Node joins a list in order to check its characters.
+  response.setHeader(headerName.authenticate, lines.length === 1 && only ? only : lines);
 }
 
 /** The first challenges that fit. The other wires have written their headers before. */

@@ -6,7 +6,6 @@ import {
   challengeNonce,
   decodeChargeRequest,
   decodeCredential,
-  decodeOpaque,
   type ExactEvmPayload,
   evmCharge,
   freezeMessage,
@@ -22,6 +21,8 @@ import type { Request } from "express";
 import { PaymentFault } from "../wire.ts";
 import { type ChallengeKeys, isIdOfKeys } from "./challenge-id.ts";
 import { challengedUrlOf, hashUrl } from "./challenged-url.ts";
+import { startOfOpaque } from "./prepare-opaque.ts";
+import { rememberLast } from "./remember-last.ts";
 
 /** Headers that carry a credential, in lower case. */
 export const credentialHeaders = ["authorization", "payment-authorization"] as const;
@@ -40,12 +41,20 @@ export interface ChallengedPayment {
  */
 export function countCredentials({ headers, rawHeaders }: IncomingMessage): number {
   if (credentialHeaders.every((name) => headers[name] === undefined)) return 0;
-  return credentialHeaders.reduce((count, name) => {
-    const lines = rawHeaders.filter(
-      (_value, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
-    );
-    return lines.some(isPaymentScheme) ? count + lines.length : count;
-  }, 0);
+  return credentialHeaders.reduce((count, name) => count + countLines(rawHeaders, name), 0);
+}
+
+/** Counts the lines of a header, if one of them is a credential. */
+function countLines(rawHeaders: readonly string[], name: string): number {
+  let lines = 0;
+  let isCredential = false;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const rawName = rawHeaders[index] ?? "";
+    if (rawName.length !== name.length || rawName.toLowerCase() !== name) continue;
+    lines += 1;
+    isCredential ||= isPaymentScheme(rawHeaders[index + 1] ?? "");
+  }
+  return isCredential ? lines : 0;
 }
 
 /**
@@ -87,6 +96,9 @@ export function createChargeReader(): ReadCharge {
   };
 }
 
+/** The start of `opaque` for a URL. */
+const startFor = rememberLast((url: string) => startOfOpaque(hashUrl(url)));
+
 function readOwnChallenge(
   challenge: Challenge,
   expected: { request: Request; keys: ChallengeKeys; readCharge: ReadCharge; realm: string },
@@ -99,8 +111,8 @@ function readOwnChallenge(
     challenge.realm === realm &&
     isIdOfKeys(challenge, keys);
   if (!isOurs || challenge.opaque === undefined) throw new PaymentFault("invalid_challenge");
-  // The id proves that both texts are ours, so that they can be read.
-  if (decodeOpaque(challenge.opaque).for !== hashUrl(challengedUrlOf(request)))
+  // The id proves that both texts are ours, in the one form in which they are written.
+  if (!challenge.opaque.startsWith(startFor(challengedUrlOf(request))))
     throw new PaymentFault("invalid_challenge");
   return readCharge(challenge.request);
 }

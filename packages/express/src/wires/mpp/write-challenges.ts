@@ -15,6 +15,7 @@ import type { Offer } from "../../offer/offer.ts";
 import { prepareChallengeId } from "./challenge-id.ts";
 import { challengedUrlOf, hashUrl } from "./challenged-url.ts";
 import { hasChallenge } from "./has-challenge.ts";
+import type { MakeAhead } from "./make-ahead.ts";
 import { prepareOpaque } from "./prepare-opaque.ts";
 import { rememberLast } from "./remember-last.ts";
 
@@ -71,28 +72,32 @@ export type WriteChallenges = (options: {
   now: number;
 }) => string[];
 
+/** Takes the challenges of an answer out of those that were made ahead for a second. */
+export type TakeChallenges = MakeAhead<number, string[]>;
+
 /**
- * Prepares the challenges of an offer. What is the same in most answers is made once: all members
+ * Prepares the challenges of an offer. Parts that most answers share are made once: all members
  * of a realm's challenges but three, the start of `opaque` for the URL, and the text of the second of expiry.
  */
 export function prepareChallenges(
   charges: readonly ChargeTemplate[],
-  made: { key: KeyObject; header: Challenge["header"] },
+  made: { key: KeyObject; header: Challenge["header"]; take: TakeChallenges },
 ): WriteChallenges {
-  const writersFor = rememberLast((realm: string) =>
-    charges.map((charge) => prepareCharge(charge, { realm, ...made })),
-  );
-  const opaquesFor = rememberLast((url: string) => prepareOpaque(hashUrl(url)));
-  return ({ request, realm, now }) => {
-    const writeOpaque = opaquesFor(challengedUrlOf(request));
-    return writersFor(realm).map((write) => write(writeOpaque(), now));
-  };
+  const ofRealm = rememberLast((realm: string) => {
+    const writers = charges.map((charge) => prepareCharge(charge, { realm, ...made }));
+    return rememberLast((url: string) => {
+      const writeOpaque = prepareOpaque(hashUrl(url));
+      return (second: number) => writers.map((write) => write(writeOpaque(), second));
+    });
+  });
+  return ({ request, realm, now }) =>
+    made.take(ofRealm(realm)(challengedUrlOf(request)), Math.floor(now / 1000));
 }
 
 function prepareCharge(
   { request, maxTimeoutSeconds, description }: ChargeTemplate,
   { realm, key, header }: { realm: string; key: KeyObject; header: Challenge["header"] },
-): (opaque: string, now: number) => string {
+): (opaque: string, second: number) => string {
   const terms = { realm, ...evmCharge, request, ...(header === undefined ? {} : { header }) };
   const write = prepareChallenge({
     ...terms,
@@ -100,8 +105,8 @@ function prepareCharge(
   });
   const idOf = prepareChallengeId(terms, key);
   const expiryOf = rememberLast(formatSecond);
-  return (opaque, now) => {
-    const expires = expiryOf(Math.floor(now / 1000) + maxTimeoutSeconds);
+  return (opaque, second) => {
+    const expires = expiryOf(second + maxTimeoutSeconds);
     return write({ id: idOf({ expires, opaque }), expires, opaque });
   };
 }
