@@ -1,5 +1,10 @@
 export type { Budget, BudgetAsset, SpendingLimits } from "./budget/spending-policy.ts";
 export type { RpcUrls } from "./chain/chain-reader.ts";
+export type { ChannelOptions } from "./channels/channel-options.ts";
+export type { ChannelSummary } from "./channels/manage-channels.ts";
+export { readChannels, type StoredChannel } from "./channels/read-channels.ts";
+export type { ChannelRefund } from "./channels/refund-channel.ts";
+export type { ChannelWithdrawal } from "./channels/withdraw-channel.ts";
 export { findRefunds } from "./find-refunds.ts";
 export { OfferRefusedError, type Refusal, type RefusalCode } from "./offer/offer-refused-error.ts";
 export { createPayingFetch, type PayingFetch } from "./paying-fetch.ts";

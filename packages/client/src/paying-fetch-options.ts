@@ -5,6 +5,11 @@ import { createSpendingBudget, type SpendingBudget } from "./budget/spending-bud
 import { type Budget, readBudget, type SpendableAsset } from "./budget/spending-policy.ts";
 import { createTopUpLimit, type TopUpLimit } from "./budget/top-up-limit.ts";
 import { type ChainReader, createChainReader, type RpcUrls } from "./chain/chain-reader.ts";
+import {
+  type ChannelContext,
+  type ChannelOptions,
+  readChannelOptions,
+} from "./channels/channel-options.ts";
 import { PaymentError } from "./payment-error.ts";
 import type { PaymentEvent } from "./payment-event.ts";
 import type { Persistence } from "./send/send-payment.ts";
@@ -26,6 +31,10 @@ export type PayingFetchOptions = PayerOptions & {
   protocols?: readonly Protocol[] | undefined;
   /** Spending limits. Default: a small budget in a known dollar stablecoin. */
   budget?: Budget | undefined;
+  /**
+   * Pays by payment channels (`batch-settlement`) where a seller offers them. Default: never.
+   */
+  channels?: ChannelOptions | undefined;
   /** Sends the requests. Must not repeat them by itself. Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /**
@@ -73,6 +82,7 @@ export interface PayingFetchContext {
   protocols: readonly Protocol[];
   assets: readonly SpendableAsset[];
   budget: SpendingBudget;
+  channels: ChannelContext | undefined;
   fetch: typeof fetch;
   onPayment: (event: PaymentEvent) => void;
   beforeSend: ((payment: SignedPayment) => Promise<void> | void) | undefined;
@@ -109,6 +119,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const chains = createChainReader({ rpcUrls: rpcUrls ?? {}, timeoutMs, problems });
   const protocols = readProtocols(options.protocols, problems);
   const assets = readBudget(budget, problems);
+  const channels = options.channels && readChannelOptions(options.channels, problems);
   const store = budget.file === undefined ? createMemoryStore() : createFileStore(budget.file);
   const limits = {
     maxBodyBytes: positive("maxBodyBytes", 4 * 1024 * 1024),
@@ -129,6 +140,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     protocols,
     assets,
     budget: createSpendingBudget({ store, now, chains }),
+    channels,
     fetch: options.fetch ?? fetch,
     onPayment: guard(options.onPayment),
     beforeSend: options.beforeSend,

@@ -1,16 +1,16 @@
-import { headerName, isSameAddress } from "@coinslot/protocol";
+import { headerName } from "@coinslot/protocol";
 import { bookResumed } from "./budget/book-resumed.ts";
-import { holdBudget } from "./budget/hold-budget.ts";
-import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
-import { checkResource } from "./offer/check-resource.ts";
-import { type Candidate, chooseRequirements } from "./offer/choose-requirements.ts";
-import { OfferRefusedError, type Refusal } from "./offer/offer-refused-error.ts";
-import { findPaidUrl } from "./offer/paid-url.ts";
+import { resumeByChannel } from "./channels/buy-by-channel.ts";
 import {
-  type PayingFetchContext,
-  type PayingFetchOptions,
-  readOptions,
-} from "./paying-fetch-options.ts";
+  type ChannelSummary,
+  listChannels,
+  refundChannels,
+  withdrawChannel,
+} from "./channels/manage-channels.ts";
+import type { ChannelRefund } from "./channels/refund-channel.ts";
+import type { ChannelWithdrawal } from "./channels/withdraw-channel.ts";
+import { payIfAsked } from "./pay-if-asked.ts";
+import { type PayingFetchOptions, readOptions } from "./paying-fetch-options.ts";
 import { PaymentError } from "./payment-error.ts";
 import {
   type FoundRefunds,
@@ -18,20 +18,13 @@ import {
   type RefundablePayment,
 } from "./refunds/find-refunds.ts";
 import { deliverPayment } from "./send/deliver-payment.ts";
-import { dropBody } from "./send/drop-body.ts";
-import { OutcomeUnclearError } from "./send/outcome-unclear-error.ts";
-import { paymentOf } from "./send/payment-outcome.ts";
 import {
   checkRepeatable,
   hashBody,
   type RepeatableRequest,
   readRequest,
-  toInit,
 } from "./send/repeatable-request.ts";
-import { bookAndSign } from "./sign/book-and-sign.ts";
 import { type SignedPayment, signedPaymentSchema } from "./sign/signed-payment.ts";
-import { type TopUp, toTopUpNeed } from "./top-up.ts";
-import { carriesPayment, readWays } from "./wires/registry.ts";
 
 /** A `fetch` that pays, with the signature of `fetch`. */
 export interface PayingFetch {
@@ -68,6 +61,28 @@ export interface PayingFetch {
    * @throws PaymentError `chain_unreadable` when no node of its network returned the logs
    */
   findRefunds(payment: RefundablePayment): Promise<FoundRefunds>;
+  /** Lists this payer's payment channels, as its file has them. */
+  listChannels(): Promise<ChannelSummary[]>;
+  /**
+   * Asks the seller at a URL to give back what it has not charged, of all channels with its origin.
+   * A refund counts once the own node shows it. With `orWithdraw`, channels of which the seller does
+   * not give the money back are withdrawn without it: see `withdrawChannel`. `id` asks for one channel
+   * alone.
+   *
+   * @throws PaymentError `chain_unreadable` when no node returned a channel
+   */
+  refundChannel(
+    url: string | URL,
+    options?: { orWithdraw?: boolean; id?: string; signal?: AbortSignal },
+  ): Promise<(ChannelRefund | ChannelWithdrawal)[]>;
+  /**
+   * Takes the next step of a withdrawal without the seller: begins it, or, after the channel's
+   * delay, brings the money back. Sends a transaction of the account, which needs gas.
+   *
+   * @throws PaymentError `channel_unknown`; `signing_failed` when the account signs no transactions;
+   * `chain_unreadable` when a transaction was not sent or is in no block yet
+   */
+  withdrawChannel(id: string): Promise<ChannelWithdrawal>;
 }
 
 /**
@@ -99,6 +114,7 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
         const request = await readRequest(input, init, context.maxBodyBytes);
         checkRepeatable(request, context.maxBodyBytes);
         const payment = checkPaymentFor(request, given);
+        if (payment.terms.channel) return resumeByChannel(context, { request, payment });
         await bookResumed(context, payment);
         request.signal?.throwIfAborted();
         return deliverPayment(context, { request, payment, wasSent: true });
@@ -108,154 +124,19 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
         if (found === undefined) throw new TypeError("One payment has one result");
         return found;
       },
+      listChannels: () => listChannels(context),
+      async refundChannel(
+        url: string | URL,
+        options: { orWithdraw?: boolean; id?: string; signal?: AbortSignal } = {},
+      ) {
+        const { orWithdraw = false, id, signal } = options;
+        const init = signal === undefined ? {} : { signal };
+        const request = await readRequest(url, init, context.maxBodyBytes);
+        return refundChannels(context, { request, orWithdraw, id });
+      },
+      withdrawChannel: (id: string) => withdrawChannel(context, id),
     },
   );
-}
-
-/** Longest time for the body of a 402: an offer is a few hundred bytes. */
-const maxOfferMs = 10_000;
-
-function offerTimeoutOf({ persistence }: PayingFetchContext): number {
-  return Math.min(maxOfferMs, persistence.attemptTimeoutMs);
-}
-
-/** The funded offer, for which a top-up ran once before the offer is fetched again. */
-interface ToppedUp {
-  candidates: readonly Candidate[];
-  /** Nonces of the bookings that keep the room in the budget. */
-  held: readonly string[];
-}
-
-/** What earlier rounds of one call have left. Each round fetches the offer anew. */
-interface Earlier {
-  toppedUp?: ToppedUp;
-  /** Number of offers whose nonce was booked already. */
-  collisions: number;
-}
-
-async function payIfAsked(
-  context: PayingFetchContext,
-  request: RepeatableRequest,
-  earlier: Earlier = { collisions: 0 },
-): Promise<Response> {
-  const { toppedUp } = earlier;
-  const response = await context.fetch(request.url.href, toInit(request));
-  if (response.status !== 402 || carriesPayment(request.headers)) return response;
-  const { protocols, now } = context;
-  const timeoutMs = offerTimeoutOf(context);
-  const ways = await readWays(response, { protocols, request, now: now(), timeoutMs });
-  if (ways === undefined) return response;
-  dropBody(response);
-
-  const { account, assets, chains, allowInsecureHttp, maxBodyBytes, topUp } = context;
-  const url = findPaidUrl({ request, response, allowInsecureHttp });
-  checkRepeatable(request, maxBodyBytes);
-  const { networks } = chains;
-  const { candidates, refusals } = chooseRequirements({ ways, protocols, assets, networks });
-  for (const { way } of candidates) checkResource(way, url);
-  if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
-
-  const question = { candidates, payer: account.address, chains };
-  const { wait } = context;
-  const found = await (toppedUp
-    ? findBroughtFunds(question, { wait, signal: request.signal })
-    : findFunds(question));
-  if (found.funded.length > 0) {
-    const held = toppedUp?.held ?? [];
-    const mayFetchAnew = earlier.collisions < maxCollisions;
-    const wanted = { candidates: found.funded, request, url, held, mayFetchAnew };
-    const payment = await bookAndSign(context, wanted);
-    if (payment === "nonce_in_use") {
-      const collisions = earlier.collisions + 1;
-      await awaitFreshOffer(context, { collisions, request });
-      return payIfAsked(context, request, { ...earlier, collisions });
-    }
-    return deliverPayment(context, { request, payment, wasSent: false });
-  }
-  // Where a balance cannot be read, the funds may be there: no top-up without proof of a shortfall.
-  const isUnsure = found.refusals.some(({ code }) => code === "balance_unreadable");
-  if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
-    throw new OfferRefusedError([...refusals, ...found.refusals]);
-  }
-  return topUpAndPay({ context, request, topUp, candidates, refusals, found, url });
-}
-
-/** Runs the top-up, once, and starts over. Only the reserved room in the budget is kept. */
-async function topUpAndPay(options: {
-  context: PayingFetchContext;
-  request: RepeatableRequest;
-  topUp: TopUp;
-  candidates: readonly Candidate[];
-  refusals: readonly Refusal[];
-  found: FoundFunds;
-  url: URL;
-}): Promise<Response> {
-  const { context, request, topUp, candidates, refusals, found, url } = options;
-  const { account, topUpLimit } = context;
-  const { hostname } = url;
-  topUpLimit.check(hostname);
-  const hold = await holdBudget(context, { shortfalls: found.shortfalls, host: hostname });
-  let isUnused = false;
-  try {
-    const needs = hold.shortfalls.map(toTopUpNeed);
-    if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
-    const { signal } = request;
-    const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
-    if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
-    isUnused = true;
-    const response = await payIfAsked(context, request, {
-      toppedUp: { candidates, held: hold.nonces },
-      collisions: 0,
-    });
-    isUnused = !response.ok && paymentOf(response) === undefined;
-    if (!isUnused) topUpLimit.noteUsed(hostname);
-    return response;
-  } catch (error) {
-    if (error instanceof OutcomeUnclearError) isUnused = false;
-    throw error;
-  } finally {
-    if (isUnused) {
-      topUpLimit.noteUnused(hostname);
-      await hold.spend();
-    }
-    await hold.release();
-  }
-}
-
-/** Number of offers that are fetched in the place of one whose nonce is booked already. */
-const maxCollisions = 5;
-const collisionPauseMs = 50;
-
-/**
- * Pauses before an offer is fetched in the place of one that another payment answers. Some sellers
- * derive challenges from the time, so parallel requests get the same one. The random pause parts
- * them.
- *
- * @throws the signal's reason when the caller aborts
- */
-async function awaitFreshOffer(
-  { wait, randomBytes }: PayingFetchContext,
-  { collisions, request }: { collisions: number; request: RepeatableRequest },
-): Promise<void> {
-  const [random = 0] = randomBytes(1);
-  try {
-    await wait(collisions * (collisionPauseMs + random), request.signal);
-  } finally {
-    request.signal?.throwIfAborted();
-  }
-}
-
-// The caller agreed to the funded terms: same token, same recipient, no dearer.
-function checkNoWorse(candidates: readonly Candidate[], before: readonly Candidate[]): void {
-  const isKnown = (candidate: Candidate) =>
-    before.some(
-      (earlier) =>
-        earlier.asset === candidate.asset &&
-        candidate.amount <= earlier.amount &&
-        isSameAddress(earlier.way.payTo, candidate.way.payTo),
-    );
-  if (candidates.every(isKnown)) return;
-  throw new PaymentError("offer_changed", "The seller changed its offer during the top-up");
 }
 
 function checkPaymentFor(request: RepeatableRequest, given: SignedPayment): SignedPayment {

@@ -41,6 +41,12 @@ export type PaymentErrorCode =
   | "budget_file_corrupt"
   /** The budget file cannot be read, locked or written. */
   | "budget_file_unavailable"
+  /** The file of the payment channels cannot be understood. */
+  | "channel_file_corrupt"
+  /** The file of the payment channels cannot be read, locked or written. */
+  | "channel_file_unavailable"
+  /** The file of the payment channels has no such channel. */
+  | "channel_unknown"
   /** The clock contradicts the chains, so the age of bookings is unknown. */
   | "clock_wrong"
   /** The payment to resume was made for another request. */

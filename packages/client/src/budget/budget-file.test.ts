@@ -141,6 +141,17 @@ describe("a budget in a file", () => {
     expect(seller.paid).toHaveLength(0);
   });
 
+  it("is refused where it is far larger than a day of bookings, and nothing is signed", async () => {
+    const seller = await startDearSeller();
+    const file = inFolder("budget.json");
+    await writeFile(file, JSON.stringify(emptyBudget).padEnd(33 * 2 ** 20));
+    const refused = await world.refusalOf(createFetch({ budget: { file } })(seller.url), seller);
+    expect(refused).toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("32 MiB"),
+    });
+  });
+
   it("is refused when it cannot be read or written, and nothing is signed", async () => {
     const seller = await startDearSeller();
     await mkdir(inFolder("folder.json"));

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import * as z from "zod";
+import { followLinks, hasCode, syncDirectory } from "../files/own-file.ts";
 import { PaymentError } from "../payment-error.ts";
 import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
@@ -15,6 +16,8 @@ import { type FileLockOptions, type HeldLock, withFileLock } from "./file-lock.t
 export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
   return {
     async update(change) {
+      // One lock per real path: replacing the file keeps a link to it intact. Two names would be
+      // two budgets.
       const path = await followLinks(resolve(file));
       return withFileLock(
         path,
@@ -31,20 +34,6 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
   };
 }
 
-// One lock per real path: replacing the file keeps a link to it intact. Two names would be two
-// budgets.
-async function followLinks(path: string): Promise<string> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    // The read reports every other fault.
-    if (!hasCode(error, "ENOENT")) return path;
-  }
-  // The file is not there yet; a link to it may be.
-  const target = await readlink(path).catch(() => undefined);
-  return target === undefined ? path : followLinks(resolve(await realpath(dirname(path)), target));
-}
-
 // Each write replaces the file under this name alone. A hard link would keep the old state, and
 // spend it again.
 async function refuseHardLinks(path: string): Promise<void> {
@@ -59,6 +48,12 @@ async function refuseHardLinks(path: string): Promise<void> {
   );
 }
 
+/**
+ * Some 100,000 payments without an outcome, or 500,000 hosts within an hour. A larger file would
+ * stop the program for seconds at each payment.
+ */
+const maxMebibytes = 32;
+
 const versionSchema = z.object({ version: z.number().int().min(2) });
 
 async function readState(path: string): Promise<BudgetState> {
@@ -67,6 +62,7 @@ async function readState(path: string): Promise<BudgetState> {
     text = await readRegularFile(path);
   } catch (cause) {
     if (hasCode(cause, "ENOENT")) return emptyBudget;
+    if (cause instanceof PaymentError) throw cause;
     throw new PaymentError("budget_file_unavailable", "The budget file cannot be read", { cause });
   }
   const json = parseJson(text);
@@ -90,7 +86,14 @@ async function readRegularFile(path: string): Promise<string> {
   // Windows has no such flag, and no pipes among its files.
   const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
-    if (!(await handle.stat()).isFile()) throw new Error("It is not a regular file");
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new Error("It is not a regular file");
+    if (stats.size > maxMebibytes * 2 ** 20) {
+      throw new PaymentError(
+        "budget_file_unavailable",
+        `The budget file has more than ${maxMebibytes} MiB, far more than the bookings of a day: repair it, or remove it to start a new day`,
+      );
+    }
     return await handle.readFile("utf8");
   } finally {
     await handle.close();
@@ -133,19 +136,4 @@ async function writeState(path: string, state: BudgetState, lock: HeldLock): Pro
       cause,
     });
   }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  // Windows has no such call, and journals renames.
-  if (process.platform === "win32") return;
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

@@ -139,6 +139,20 @@ export function settleBooking(state: BudgetState, nonce: string): BudgetState {
   return { ...releaseBooking(state, nonce), spent: addSpent(state.spent, entry) };
 }
 
+/**
+ * Moves a part of an open booking to the sums of spent money, in the given hour. An
+ * amount beyond the booking counts as spent all the same. No effect on the rest of it.
+ */
+export function spendOfBooking(state: BudgetState, part: Booking): BudgetState {
+  const { hour, pot, host, amount, id } = part;
+  const spent = addSpent(state.spent, { hour, pot, host, amount });
+  const open = state.open.flatMap((each) => {
+    if (each.id.nonce !== id.nonce) return [each];
+    return each.amount > amount ? [{ ...each, amount: each.amount - amount }] : [];
+  });
+  return { ...state, spent, open };
+}
+
 function addSpent(
   spent: BudgetState["spent"],
   added: BudgetState["spent"][number],

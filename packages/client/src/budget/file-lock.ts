@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createKeyedMutex } from "@coinslot/concurrency";
 import * as z from "zod";
 import { PaymentError } from "../payment-error.ts";
-import { type KernelLock, loadSqlite, tryToLock } from "./sqlite-lock.ts";
+import { type KernelLock, loadSqlite, type SqliteLibrary, tryToLock } from "./sqlite-lock.ts";
 
 export interface FileLockOptions {
   /** Longest wait for the lock. Default 10 s. */
@@ -45,20 +45,45 @@ export async function withFileLock<T>(
   });
 }
 
+/**
+ * Locks a file of its own, without waiting. Made for locks that are held while a request runs: the
+ * kernel frees it when the process ends.
+ *
+ * @param lock path of the lock file, which stays and is empty
+ * @returns `undefined` while another caller has it
+ * @throws PaymentError `budget_file_unavailable` when the file cannot be locked
+ */
+export async function tryFileLock(lock: string): Promise<(HeldLock & KernelLock) | undefined> {
+  try {
+    return await tryOnce(await loadSqlite(), lock);
+  } catch (cause) {
+    if (cause instanceof PaymentError) throw cause;
+    throw new PaymentError("budget_file_unavailable", "The lock file cannot be locked", { cause });
+  }
+}
+
+async function tryOnce(
+  sqlite: SqliteLibrary,
+  lock: string,
+): Promise<(HeldLock & KernelLock) | undefined> {
+  await createEmpty(lock);
+  await requireRegularFile(lock);
+  const before = await inodeOf(lock);
+  const held = tryToLock(sqlite, lock);
+  if (typeof held !== "object") return undefined;
+  const isIntact = async () => before !== undefined && before === (await inodeOf(lock));
+  if (await isIntact()) return { isIntact, release: held.release };
+  held.release();
+  return undefined;
+}
+
 async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & KernelLock> {
   const start = performance.now();
   try {
     const sqlite = await loadSqlite();
     for (;;) {
-      await createEmpty(lock);
-      await requireRegularFile(lock);
-      const before = await inodeOf(lock);
-      const held = tryToLock(sqlite, lock);
-      if (typeof held === "object") {
-        const isIntact = async () => before !== undefined && before === (await inodeOf(lock));
-        if (await isIntact()) return { isIntact, release: held.release };
-        held.release();
-      }
+      const held = await tryOnce(sqlite, lock);
+      if (held !== undefined) return held;
       const waitedMs = performance.now() - start;
       if (waitedMs > timeoutMs) throw await stillLocked(lock);
       // Backoff: hundreds of waiting processes would leave no processor to the holder.

@@ -11,6 +11,7 @@ import {
   openBooking,
   releaseBooking,
   settleBooking,
+  spendOfBooking,
 } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
 import { checkClock } from "./check-clock.ts";
@@ -35,6 +36,15 @@ export interface BookingRequest {
   insteadOf?: readonly string[] | undefined;
 }
 
+/**
+ * Money that a seller may claim of a payment channel, and that is not booked as spent. Its booking
+ * is one per channel, under the channel's id, and has no end.
+ */
+export type ExposureRequest = Omit<BookingRequest, "validBefore" | "insteadOf">;
+
+/** A time for which a booking counts until it is ended: the year 9999. */
+const noEnd = 253_370_764_800;
+
 /** Either booked, now or before, or the limit that refuses it. */
 export type Booked = { ok: true; isNew: boolean } | { ok: false; message: string };
 
@@ -50,6 +60,15 @@ export interface SpendingBudget {
   book(request: BookingRequest): Promise<Booked>;
   /** Resolves to whether an amount is committed to this authorization. */
   holds(id: AuthorizationId): Promise<boolean>;
+  /**
+   * Commits the whole exposure of a channel in the place of its earlier one, if the limits of host
+   * and day allow it. The limit for one payment is the caller's to check, by the price.
+   *
+   * @throws PaymentError as `book`
+   */
+  bookExposure(request: ExposureRequest): Promise<Booked>;
+  /** Counts a part of the exposure of a channel as spent today. The rest stays booked. */
+  spendExposure(part: ExposureRequest): Promise<void>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
   settle(nonce: string): Promise<void>;
   /** Releases a payment that certainly was not made and never will be. */
@@ -70,12 +89,13 @@ export function createSpendingBudget(options: {
 
   /** @returns `undefined` when the clock has to be checked first */
   async function tryToBook(
-    request: BookingRequest,
+    request: BookingRequest & { isExposure?: true },
     clock: { trustedAt?: number | undefined; isChecked: boolean },
   ): Promise<Booked | undefined> {
-    const { id, validBefore, asset, amount, host, insteadOf = [] } = request;
+    const { id, validBefore, asset, amount, host, insteadOf = [], isExposure } = request;
     return store.update<Booked | undefined>((before) => {
-      if (isOpen(before, id.nonce)) return { state: before, result: { ok: true, isNew: false } };
+      if (!isExposure && isOpen(before, id.nonce))
+        return { state: before, result: { ok: true, isNew: false } };
       const at = now();
       if (!clock.isChecked && needsTrustedClock(before, at)) {
         return { state: before, result: undefined };
@@ -88,7 +108,7 @@ export function createSpendingBudget(options: {
       const hour = hourOf(bookedAt);
       const booking = { id, validBefore, hour, pot, host, amount: inBucket(asset, amount) };
       const without = insteadOf.reduce(releaseBooking, state);
-      const message = findExceededLimit(without, booking, asset.pot);
+      const message = findExceededLimit(without, booking, asset.pot, isExposure);
       if (message !== undefined) return { state, result: { ok: false, message } };
       return {
         state: { ...openBooking(without, booking), bookedAt },
@@ -97,7 +117,9 @@ export function createSpendingBudget(options: {
     });
   }
 
-  async function bookAtTrustedTime(request: BookingRequest): Promise<Booked> {
+  async function bookAtTrustedTime(
+    request: BookingRequest & { isExposure?: true },
+  ): Promise<Booked> {
     const booked = await tryToBook(request, { isChecked: false });
     if (booked !== undefined) return booked;
     // Outside the lock, since a chain may be slow.
@@ -122,12 +144,25 @@ export function createSpendingBudget(options: {
     return fates.some(({ used }) => used === false);
   }
 
+  async function book(request: BookingRequest & { isExposure?: true }): Promise<Booked> {
+    const booked = await bookAtTrustedTime(request);
+    if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
+    return bookAtTrustedTime(request);
+  }
+
   return {
-    async book(request) {
-      const booked = await bookAtTrustedTime(request);
-      if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
-      return bookAtTrustedTime(request);
-    },
+    book,
+    bookExposure: (request) =>
+      book({ ...request, validBefore: noEnd, insteadOf: [request.id.nonce], isExposure: true }),
+    spendExposure: ({ id, asset, amount, host }) =>
+      store.update((state) => {
+        const hour = hourOf(Math.max(now(), state.bookedAt));
+        const part = { id, hour, pot: asset.pot.name, host, amount: inBucket(asset, amount) };
+        return {
+          state: spendOfBooking(state, { ...part, validBefore: noEnd }),
+          result: undefined,
+        };
+      }),
     holds: (id) =>
       store.update((state) => ({
         state,
@@ -152,12 +187,13 @@ function findExceededLimit(
   state: BudgetState,
   booking: Booking,
   pot: BudgetBucket,
+  isExposure = false,
 ): string | undefined {
   const { limits } = pot;
   const exceeds = (limit: bigint, booked: bigint) => booked + booking.amount > limit;
   const show = (amount: bigint) => showInBucket(pot, amount);
   const wanted = show(booking.amount);
-  if (exceeds(limits.perPayment, 0n)) {
+  if (!isExposure && exceeds(limits.perPayment, 0n)) {
     return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;
   }
   const atHost = bookedIn(state, pot.name, booking.host);

@@ -48,6 +48,8 @@ export interface SpendingLimits {
   perPayment: bigint;
   perHost: bigint;
   perDay: bigint;
+  /** Most in escrow of payment channels that is not charged. Default: `perHost` and `perDay`. */
+  locked?: { perHost: bigint; inAll: bigint } | undefined;
 }
 
 /** A group of spending with shared limits. */
@@ -110,7 +112,7 @@ export function showInBucket(pot: BudgetBucket, amount: bigint): string {
 }
 
 function readDollarLimits(budget: Budget, problems: string[]): SpendingLimits {
-  const read = (key: keyof SpendingLimits): bigint | undefined => {
+  const read = (key: "perPayment" | "perHost" | "perDay"): bigint | undefined => {
     const text = budget[key];
     if (text === undefined) return undefined;
     const amount = text.startsWith("$") ? parseMoney(text, dollarDecimals) : undefined;
@@ -152,6 +154,12 @@ function checkLimits(at: string, pot: BudgetBucket, problems: string[]): void {
   }
   if (perHost > perDay) {
     problems.push(`${at}.perHost ${show(perHost)} is above perDay ${show(perDay)}`);
+  }
+  const { locked } = pot.limits;
+  if (locked !== undefined && locked.perHost > locked.inAll) {
+    problems.push(
+      `${at}.locked.perHost ${show(locked.perHost)} is above inAll ${show(locked.inAll)}`,
+    );
   }
 }
 

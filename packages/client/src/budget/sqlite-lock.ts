@@ -1,12 +1,24 @@
 import { PaymentError } from "../payment-error.ts";
 
-/** The part of `node:sqlite` that a lock needs. `@photostructure/sqlite` has the same interface. */
-interface SqliteLibrary {
-  DatabaseSync: new (path: string) => { exec(sql: string): void; close(): void };
+/** The part of `node:sqlite` in use. `@photostructure/sqlite` has the same interface. */
+export interface SqliteLibrary {
+  DatabaseSync: new (path: string) => SqliteDatabase;
+}
+
+/** A connection to a database of SQLite. */
+export interface SqliteDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): {
+    run(...parameters: (string | number | null)[]): unknown;
+    get(...parameters: (string | number | null)[]): unknown;
+    all(...parameters: (string | number | null)[]): unknown[];
+  };
+  close(): void;
 }
 
 const busy = 5;
-const notADatabase = 26;
+/** Result code of a file that is no database of SQLite. */
+export const notADatabase = 26;
 
 /** An exclusive kernel lock that ends with `release`, or with the process. */
 export interface KernelLock {
@@ -66,7 +78,7 @@ function isSqlite(library: unknown): library is SqliteLibrary {
 }
 
 /** The primary result code; the bits above it say more. */
-function sqliteCodeOf(error: unknown): number | undefined {
+export function sqliteCodeOf(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;
   return typeof error.errcode === "number" ? error.errcode & 0xff : undefined;
 }

@@ -44,7 +44,12 @@ export async function sendPayment(options: {
   now: () => number;
   wait: (ms: number, signal?: AbortSignal) => Promise<void>;
   onSend: (attempt: number) => void;
-}): Promise<{ response: Response; outcome: PaymentOutcome }> {
+  /**
+   * Returns a rejection after an attempt of unknown outcome, with its answer. For payments whose
+   * rejection says whether they were charged. Default `false`: it throws.
+   */
+  returnsRejections?: boolean;
+}): Promise<{ response: Response; outcome: PaymentOutcome; isUncertain: boolean }> {
   const { payment, request, persistence, now, wait, onSend } = options;
   const deadline = payment.terms.validBefore * 1000;
   let { wasSent } = options;
@@ -57,11 +62,12 @@ export async function sendPayment(options: {
       const protocol = wireOf(payment).name;
       // A seller that has settled an earlier attempt, without recognising it, rejects this one as
       // used. A plain 402 would then invite the caller to pay twice.
-      if (state === "rejected" && wasSent) {
+      if (state === "rejected" && wasSent && !options.returnsRejections) {
         dropBody(attempt.response);
         throw giveUp({ payment, request, attempt, wasSent, reason });
       }
-      return { response: attempt.response, outcome: { state, protocol, payment, receipt, reason } };
+      const outcome = { state, protocol, payment, receipt, reason };
+      return { response: attempt.response, outcome, isUncertain: wasSent };
     }
     wasSent ||= attempt.kind === "answered" || attempt.wasSent;
     if (attempt.kind === "answered") dropBody(attempt.response);

@@ -103,7 +103,10 @@ async function isUsedUp(
 }
 
 // A signer may wait for a person without end. A signature after the abort is dropped.
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
   if (signal === undefined) return work;
   let leave: () => void = () => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {

@@ -2,8 +2,12 @@ import { validateMnemonic } from "@scure/bip39";
 import type { LocalAccount } from "viem";
 import { english, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 
-/** The signing account: its address, and EIP-712 signing as in viem's accounts. */
-export type PayingAccount = Pick<LocalAccount, "address" | "signTypedData">;
+/**
+ * The signing account: its address, and EIP-712 signing as in viem's accounts. `signTransaction` is
+ * for the withdrawal of a channel alone.
+ */
+export type PayingAccount = Pick<LocalAccount, "address" | "signTypedData"> &
+  Partial<Pick<LocalAccount, "signTransaction">>;
 
 /**
  * Exactly one way to sign. Secrets may be `undefined` so that `process.env` can be passed. That is

@@ -40,6 +40,16 @@ export const signedPaymentSchema = z.object({
     nonce: bytes32Schema,
     /** Unix seconds. */
     validBefore: z.number().int(),
+    /** Of a payment by channel: its nonce names the payment alone, and a voucher has no end. */
+    channel: z
+      .object({
+        id: bytes32Schema,
+        /** The cumulative ceiling that the voucher allows the seller to claim. */
+        ceiling: amountSchema,
+        /** The deposit that goes with the voucher. It locks money, and spends none. */
+        deposit: amountSchema.optional(),
+      })
+      .optional(),
   }),
 });
 

@@ -1,4 +1,13 @@
-import type { Address, ExactEvmPayload, Hex, Network, SettleResponse } from "@coinslot/protocol";
+import type {
+  Address,
+  ChannelOffer,
+  channelPayloadSchema,
+  ExactEvmPayload,
+  Hex,
+  Network,
+  SettleResponse,
+} from "@coinslot/protocol";
+import type * as z from "zod";
 import type { RepeatableRequest } from "../send/repeatable-request.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 
@@ -25,15 +34,24 @@ export interface OfferedWay {
   fault?: string | undefined;
   /** The resource that it is for. */
   resource?: string | undefined;
-  /** What is sold, in the seller's words. */
+  /** The resource, in the seller's words. */
   description?: string | undefined;
   /** The nonce that it demands; a random one without. */
   nonce?: Hex | undefined;
+  /** Terms of a payment channel, where it is paid by vouchers. Its `fault` is then for all else. */
+  channel?: ChannelOffer | undefined;
+  /** Writes the payload of a channel as the header of its payment. */
+  writeChannel?:
+    | ((payload: ChannelMessage, idempotencyKey: string) => SignedPayment["header"])
+    | undefined;
   /** Returns the latest end of an authorization for it. Both are unix seconds. */
   endAt(now: number): number;
   /** Writes a signed authorization as the header of its payment. */
   write(paid: ExactEvmPayload, idempotencyKey: string): SignedPayment["header"];
 }
+
+/** Payload of a channel in its wire form, amounts as decimal strings. */
+export type ChannelMessage = z.input<typeof channelPayloadSchema>;
 
 /** The circumstances in which an offer is read. */
 export interface OfferContext {

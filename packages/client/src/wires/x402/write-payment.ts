@@ -4,8 +4,10 @@ import {
   type Offer,
   type OfferedRequirements,
   type PaymentPayload,
+  type PaymentRequirements,
 } from "@coinslot/protocol";
 import type { SignedPayment } from "../../sign/signed-payment.ts";
+import type { ChannelMessage } from "../wire.ts";
 
 interface SignedOffer {
   payload: PaymentPayload["payload"];
@@ -19,6 +21,27 @@ export function writePayment(signed: SignedOffer): SignedPayment["header"] {
   const message = wrap(signed);
   const name = message.x402Version === 1 ? headerName.payment : headerName.paymentSignature;
   return { name, value: encodePaymentPayload(message) };
+}
+
+/** Writes a payload of a payment channel. Channels are of version 2. */
+export function writeChannelPayment(signed: {
+  payload: ChannelMessage;
+  /** The entry of the offer, as received. */
+  accepted: PaymentRequirements;
+  offer: Offer;
+  idempotencyKey: string;
+}): SignedPayment["header"] {
+  const { payload, accepted, offer, idempotencyKey } = signed;
+  const extensions = offer.extensions && identify(offer.extensions, idempotencyKey);
+  const message = {
+    x402Version: 2,
+    payload,
+    accepted,
+    ...(offer.resource ? { resource: offer.resource } : {}),
+    ...(extensions ? { extensions } : {}),
+  };
+  const value = Buffer.from(JSON.stringify(message), "utf8").toString("base64");
+  return { name: headerName.paymentSignature, value };
 }
 
 function wrap({ payload, offered, offer, idempotencyKey }: SignedOffer): PaymentPayload {

@@ -1,15 +1,17 @@
 import {
+  channelScheme,
   DecodeError,
   decodeReceipt,
   headerName,
   type Offer,
   type OfferedRequirements,
   paymentFlowSchema,
+  readChannelOffer,
   type SettleResponse,
 } from "@coinslot/protocol";
 import type { OfferedWay, Wire } from "../wire.ts";
 import { readOffer } from "./read-offer.ts";
-import { writePayment } from "./write-payment.ts";
+import { writeChannelPayment, writePayment } from "./write-payment.ts";
 
 /** x402: version 2 in headers, version 1 in the body of a 402 answer. */
 export const x402: Wire = {
@@ -39,8 +41,24 @@ export function waysOf(offer: Offer): OfferedWay[] {
       description: offer.resource?.description,
       endAt: (now) => now + maxTimeoutSeconds,
       write: (payload, idempotencyKey) => writePayment({ payload, offered, offer, idempotencyKey }),
+      ...channelOf(offered, offer),
     };
   });
+}
+
+/** The terms of a channel, if a version 2 entry has readable ones with deposits by EIP-3009. */
+function channelOf(
+  offered: OfferedRequirements,
+  offer: Offer,
+): Pick<OfferedWay, "channel" | "writeChannel"> {
+  if (offered.x402Version === 1 || offered.requirements.scheme !== channelScheme) return {};
+  const channel = readChannelOffer(offered.requirements);
+  if (channel === undefined || channel.transferMethod !== "eip3009") return {};
+  return {
+    channel,
+    writeChannel: (payload, idempotencyKey) =>
+      writeChannelPayment({ payload, accepted: offered.accepted, offer, idempotencyKey }),
+  };
 }
 
 function findFault({ requirements }: OfferedRequirements): string | undefined {

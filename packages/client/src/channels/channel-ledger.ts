@@ -1,0 +1,115 @@
+import { depositNonce } from "@coinslot/protocol";
+import { findAsset, type SpendableAsset } from "../budget/spending-policy.ts";
+import type { PayingFetchContext } from "../paying-fetch-options.ts";
+import { type ChannelRecord, exposureOf, larger } from "./channel-record.ts";
+import type { ChannelStore } from "./channel-store.ts";
+import { type ChannelOnChain, readChannel } from "./read-channel.ts";
+
+/** A store with the parts of a context that its changes need. */
+export interface ChannelLedger {
+  context: Pick<PayingFetchContext, "budget" | "assets" | "chains" | "now">;
+  store: ChannelStore;
+}
+
+/** Identity of the booking of a channel's exposure. Its nonce is the channel's id. */
+function bookingOf(record: ChannelRecord) {
+  const { id, network, config, origin } = record;
+  return {
+    id: { network, asset: config.token, payer: config.payer, nonce: id },
+    host: new URL(origin).hostname,
+  };
+}
+
+/**
+ * Books what the seller may claim of a channel in this state, before that state is stored.
+ *
+ * @returns the limit that refuses it, in words
+ */
+export async function bookExposureOf(
+  { context }: ChannelLedger,
+  record: ChannelRecord,
+  asset: SpendableAsset,
+): Promise<string | undefined> {
+  const amount = exposureOf(record);
+  if (amount === 0n) return undefined;
+  const booked = await context.budget.bookExposure({ ...bookingOf(record), asset, amount });
+  return booked.ok ? undefined : booked.message;
+}
+
+/**
+ * Takes over a charged sum. Its new part counts as spent today, in the budget first: a kill in
+ * between counts it twice, and never not at all.
+ */
+export async function learnCharged(
+  { context, store }: ChannelLedger,
+  record: ChannelRecord,
+  charged: bigint,
+): Promise<ChannelRecord> {
+  const fresh = charged - record.spent;
+  const asset = findAsset(context.assets, record.network, record.config.token);
+  if (fresh > 0n && asset !== undefined) {
+    await context.budget.spendExposure({ ...bookingOf(record), asset, amount: fresh });
+  }
+  return store.update(record.id, (stored) => ({
+    ...stored,
+    charged,
+    spent: larger(stored.spent, charged),
+  }));
+}
+
+/**
+ * Takes over the state of the chain. An open deposit ends once its authorization is used. It ends
+ * unused only if no endpoint says that it can still be executed.
+ *
+ * @returns `undefined` when no endpoint returned the channel
+ */
+export async function lookAtChain(
+  { context, store }: ChannelLedger,
+  record: ChannelRecord,
+): Promise<{ record: ChannelRecord; chain: ChannelOnChain } | undefined> {
+  const chain = await readChannel(context.chains.nodesOf(record.network), record);
+  if (chain === undefined) return undefined;
+  const isOver = chain.isDepositUsed || (await isDead(context, record));
+  const { balance, claimed } = chain;
+  const after = store.update(record.id, (stored) => ({
+    ...stored,
+    balance,
+    claimed,
+    deposit: isOver ? undefined : stored.deposit,
+    isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,
+  }));
+  return { record: after, chain };
+}
+
+/** Returns whether an open deposit can certainly not be executed any more, and never was. */
+async function isDead(
+  { chains, now }: ChannelLedger["context"],
+  { id, network, config, deposit }: ChannelRecord,
+): Promise<boolean> {
+  if (deposit === undefined || now() < deposit.validBefore * 1000) return false;
+  const nonce = depositNonce({ channelId: id, salt: deposit.salt });
+  const asked = { network, asset: config.token, payer: config.payer, nonce };
+  const { validBefore } = deposit;
+  const isExecutable = await chains.isExecutable({ id: asked, validBefore });
+  return isExecutable === false && (await chains.isUsed(asked)) === false;
+}
+
+/**
+ * Books the exposure anew after the balance has fallen: what no balance covers cannot be claimed.
+ * All endpoints have to show it; the largest balance counts.
+ */
+export async function freeExposure(ledger: ChannelLedger, record: ChannelRecord): Promise<void> {
+  const { context } = ledger;
+  const asset = findAsset(context.assets, record.network, record.config.token);
+  const nodes = context.chains.nodesOf(record.network);
+  const seen = await Promise.all(nodes.map((node) => readChannel([node], record)));
+  const balances = seen.flatMap((chain) => (chain === undefined ? [] : [chain.balance]));
+  if (asset === undefined || balances.length < nodes.length) return;
+  const balance = balances.reduce(larger, 0n);
+  const amount = exposureOf({ ...record, balance });
+  const booking = bookingOf(record);
+  if (amount === 0n) await context.budget.release(record.id);
+  else if (amount < exposureOf(record)) {
+    await context.budget.bookExposure({ ...booking, asset, amount });
+  }
+}

@@ -1,0 +1,49 @@
+import { refuse } from "../offer/choose-requirements.ts";
+import type { Refusal, RefusalCode } from "../offer/offer-refused-error.ts";
+import type { ChannelLedger } from "./channel-ledger.ts";
+import type { ChannelRecord } from "./channel-record.ts";
+import type { ChannelCandidate, Lane } from "./choose-channel.ts";
+import { hasEscrow, readChannel } from "./read-channel.ts";
+
+/**
+ * Loads the record of a lane. A channel that the store does not know begins with what the chain
+ * shows: after a lost store, all that is claimed counts as a ceiling once more.
+ */
+export async function openRecord(
+  { context, store }: ChannelLedger,
+  { lane, candidate, url }: { lane: Lane; candidate: ChannelCandidate; url: URL },
+): Promise<ChannelRecord | Refusal> {
+  const usedAt = context.now();
+  const known = store.find(lane.id);
+  if (known !== undefined) return { ...known, usedAt, url: url.href };
+  const no = (code: RefusalCode, text: string) => refuse(candidate, code, `Channel: ${text}`);
+  const { network } = candidate.channel;
+  const nodes = context.chains.nodesOf(network);
+  const { id, config } = lane;
+  const [hasContracts, chain] = await Promise.all([
+    hasEscrow(nodes, network),
+    readChannel(nodes, { id, config, deposit: undefined }),
+  ]);
+  if (hasContracts === false) {
+    return no("unsupported_offer", `${network} has no escrow contract at its address`);
+  }
+  if (hasContracts === undefined || chain === undefined) {
+    return no("balance_unreadable", "no endpoint returned the escrow contract");
+  }
+  return store.create({
+    id,
+    network,
+    config,
+    origin: url.origin,
+    url: url.href,
+    lane: lane.lane,
+    ceiling: chain.claimed,
+    charged: chain.claimed,
+    spent: 0n,
+    balance: chain.balance,
+    claimed: chain.claimed,
+    deposit: undefined,
+    isWithdrawing: chain.withdrawal !== undefined,
+    usedAt,
+  });
+}

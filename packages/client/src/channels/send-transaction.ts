@@ -1,0 +1,87 @@
+import { type Address, chainIdOf, type Hex, type Network } from "@coinslot/protocol";
+import { BaseError, type PublicClient } from "viem";
+import type { ChainNode } from "../chain/chain-node.ts";
+import { PaymentError } from "../payment-error.ts";
+import type { PayingAccount } from "../sign/payer.ts";
+
+const receiptTimeoutMs = 60_000;
+const pollIntervalMs = 500;
+
+/**
+ * Sends a transaction of the payer, and waits until it is in a block.
+ *
+ * @throws PaymentError `signing_failed` when the account signs no transactions, `chain_unreadable`
+ * when no endpoint took it, when it failed, or when it is not in a block yet
+ */
+export async function sendTransaction(options: {
+  nodes: readonly ChainNode[];
+  network: Network;
+  account: PayingAccount;
+  to: Address;
+  data: Hex;
+}): Promise<Hex> {
+  const { nodes, network, account, to, data } = options;
+  const { signTransaction } = account;
+  if (signTransaction === undefined) {
+    const text = `The account signs no transactions. Send this one from ${account.address}, on ${network}, to ${to}: ${data}`;
+    throw new PaymentError("signing_failed", text);
+  }
+  let last: unknown;
+  for (const node of nodes) {
+    let hash: Hex;
+    try {
+      hash = await node.ask(async (client) => {
+        const serializedTransaction = await signTransaction(await draft(client, options));
+        return client.sendRawTransaction({ serializedTransaction });
+      });
+    } catch (error) {
+      last = error;
+      continue;
+    }
+    await awaitReceipt(node, hash);
+    return hash;
+  }
+  const why = last instanceof BaseError ? last.shortMessage : "no endpoint answered";
+  // The cause may repeat the URL of a node.
+  throw new PaymentError("chain_unreadable", `The transaction was not sent: ${why}`);
+}
+
+async function draft(
+  client: PublicClient,
+  { account, network, to, data }: Parameters<typeof sendTransaction>[0],
+) {
+  const from = account.address;
+  const [nonce, gas, fees] = await Promise.all([
+    client.getTransactionCount({ address: from, blockTag: "pending" }),
+    client.estimateGas({ account: from, to, data }),
+    client.estimateFeesPerGas(),
+  ]);
+  const { maxFeePerGas, maxPriorityFeePerGas } = fees;
+  const chainId = chainIdOf(network);
+  return {
+    type: "eip1559",
+    chainId,
+    nonce,
+    gas,
+    to,
+    data,
+    maxFeePerGas,
+    maxPriorityFeePerGas,
+  } as const;
+}
+
+async function awaitReceipt(node: ChainNode, hash: Hex): Promise<void> {
+  const status = await node
+    .ask((client) =>
+      client.waitForTransactionReceipt({
+        hash,
+        timeout: receiptTimeoutMs,
+        pollingInterval: pollIntervalMs,
+      }),
+    )
+    .then((receipt) => receipt.status)
+    .catch(() => undefined);
+  if (status === "success") return;
+  const what = status === "reverted" ? "failed" : "is not in a block yet";
+  throw new PaymentError("chain_unreadable", `The transaction ${hash} ${what}`);
+}
