@@ -18,7 +18,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { chain, database, lease, pool, clock } = context;
   const { chainId } = chain;
   const { dialect } = database;
-  const { announced_from } = await readChain(database, chainId);
+  const { announced_from, finalized_number } = await readChain(database, chainId);
   const { number, timestampMs, finalized } = await pool.onEndpoint(
     async (endpoint) => {
       const head = await readHead(endpoint, chain);
@@ -29,14 +29,17 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
     },
     { signal },
   );
-  const news = {
-    state: "history",
-    head: { number, timestampMs, finalized },
-    isProgress: false,
-  } as const;
+  const { leading, furthest } = await findLeadingTokens(context);
+  // An endpoint that lags does not take the finality of indexed blocks back.
+  const indexedFinal = Math.min(finalized_number ?? 0, furthest - 1);
+  const head = {
+    number: Math.max(number, indexedFinal),
+    timestampMs,
+    finalized: Math.max(finalized, indexedFinal),
+  };
+  const news = { state: "history", head, isProgress: false } as const;
   await lease.write((transaction) => updateChain(transaction, dialect, { chainId, news }));
 
-  const { leading, furthest } = await findLeadingTokens(context);
   await indexHistory(context, {
     tokens: leading,
     next: finalized + 1,

@@ -2,6 +2,11 @@ import { getChainPreset } from "@coinslot/chain";
 import type { Address } from "viem";
 import * as z from "zod";
 import { IndexerConfigurationError } from "./configuration-error.ts";
+import {
+  type IndexerReceiver,
+  readIndexerReceivers,
+  webhookSchema,
+} from "./webhooks/webhook-options.ts";
 
 const name = z
   .string()
@@ -100,6 +105,11 @@ const optionsSchema = z.strictObject({
   leaseMs: z.int().min(200).default(15_000),
   /** Compares some balances with the chain now and then. Default: never. */
   spotCheck: spotCheckSchema.optional(),
+  /**
+   * Receivers of webhooks about watched addresses, which this process delivers, too. Default: this
+   * process neither decides which there are nor delivers.
+   */
+  webhooks: z.array(webhookSchema).optional(),
 });
 
 /** A chain to follow. */
@@ -107,8 +117,9 @@ export type ChainOptions = z.input<typeof chainSchema>;
 export type TokenOptions = z.input<typeof tokenSchema>;
 export type IndexerConfigurationInput = z.input<typeof optionsSchema>;
 
-export type IndexerConfiguration = Omit<z.output<typeof optionsSchema>, "chains"> & {
+export type IndexerConfiguration = Omit<z.output<typeof optionsSchema>, "chains" | "webhooks"> & {
   chains: ChainConfiguration[];
+  webhooks: readonly IndexerReceiver[] | undefined;
 };
 export type ChainConfiguration = Omit<
   z.output<typeof chainSchema>,
@@ -133,9 +144,14 @@ export function readConfiguration(input: unknown): IndexerConfiguration {
       ),
     );
   }
-  const problems = findDuplicates(parsed.data);
+  const webhooks = readIndexerReceivers(parsed.data.webhooks);
+  const problems = [...findDuplicates(parsed.data), ...webhooks.problems];
   if (problems.length > 0) throw new IndexerConfigurationError(problems);
-  return { ...parsed.data, chains: parsed.data.chains.map(withChainDefaults) };
+  return {
+    ...parsed.data,
+    chains: parsed.data.chains.map(withChainDefaults),
+    webhooks: webhooks.receivers,
+  };
 }
 
 function findDuplicates({ chains }: z.output<typeof optionsSchema>): string[] {

@@ -1,9 +1,11 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "./chains/indexer-chain.ts";
 import { createIndexer } from "./create-indexer.ts";
 import { engines } from "./testing/engines.ts";
 import { expectExact } from "./testing/oracle.ts";
+import { webhookSecret } from "./testing/webhook-receiver.ts";
 
 let devnet: Devnet;
 
@@ -31,6 +33,22 @@ describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdt);
     const upToDate = { health: "healthy", chains: [{ state: "live", lagBlocks: 0 }] };
     await expect.poll(() => indexer.status(), { timeout: 20_000 }).toMatchObject(upToDate);
+  });
+
+  it("starts once its webhooks can be registered, where it could not before", async () => {
+    const indexer = createIndexer({
+      chains: [devnetChain({ rpcUrls: [devnet.rpcUrl] })],
+      database: await createUrl(),
+      webhooks: [{ id: "deposits", url: "https://receiver.example", secret: webhookSecret }],
+    });
+    onTestFinished(() => indexer.close());
+    const { kysely } = await indexer.database();
+    const rename = (from: string, to: string) =>
+      sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(kysely);
+    await rename("indexer_outbox_endpoints", "away");
+    await expect(indexer.start()).rejects.toThrow("indexer_outbox_endpoints");
+    await rename("away", "indexer_outbox_endpoints");
+    await indexer.start();
   });
 
   it("closes while it is about to become the writer", async () => {

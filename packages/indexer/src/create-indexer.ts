@@ -8,6 +8,8 @@ import {
   type RpcPoolEvent,
   systemClock,
 } from "@coinslot/chain";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
 import {
   type ChainConfiguration,
   type IndexerConfiguration,
@@ -27,9 +29,13 @@ import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
 import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
+import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
 import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
 import type { Repair } from "./verify/repair.ts";
+import { type DeliveredWebhook, startWebhooks, type Webhooks } from "./webhooks/start-webhooks.ts";
+import { tellEvents } from "./webhooks/tell-events.ts";
+import { tellFinal } from "./webhooks/tell-final.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
   /** Default: none. */
@@ -44,7 +50,11 @@ export type IndexerOptions = IndexerConfigurationInput & {
   onBalanceDifference?: ((difference: BalanceDifference) => void) | undefined;
   /** Faults that second readings found and mended. */
   onRepair?: ((repair: Repair) => void) | undefined;
+  /** Attempts to deliver webhooks, for counters. */
+  onWebhook?: ((webhook: DeliveredWebhook) => void) | undefined;
   clock?: Clock | undefined;
+  /** Unix milliseconds, for signatures of webhooks. Default: the system's clock. */
+  now?: (() => number) | undefined;
   /** Chooses blocks to be proven: from 0 up to but not including 1. Default: `Math.random`. */
   random?: (() => number) | undefined;
   /** Transport of RPC requests. Default: `httpPost` of `@coinslot/chain`. */
@@ -112,9 +122,12 @@ interface IndexerContext {
   readonly random: () => number;
   readonly onRepair: (repair: Repair) => void;
   readonly onDifference: (difference: BalanceDifference) => void;
+  readonly onWebhook: (webhook: DeliveredWebhook) => void;
+  readonly now: () => number;
   readonly closing: AbortController;
   role: IndexerStatus["role"];
   following: Promise<void> | undefined;
+  delivering: Promise<Webhooks> | undefined;
 }
 
 function createContext(options: IndexerOptions): IndexerContext {
@@ -124,6 +137,8 @@ function createContext(options: IndexerOptions): IndexerContext {
     onRpcEvent,
     onBalanceDifference = () => undefined,
     onRepair = () => undefined,
+    onWebhook = () => undefined,
+    now = Date.now,
     clock = systemClock,
     random = Math.random,
     post,
@@ -162,16 +177,35 @@ function createContext(options: IndexerOptions): IndexerContext {
     random,
     onRepair,
     onDifference: onBalanceDifference,
+    onWebhook,
+    now,
     closing: new AbortController(),
     role: "standby",
     following: undefined,
+    delivering: undefined,
   };
 }
 
 async function start(context: IndexerContext): Promise<void> {
-  const { configuration, chains, store, clock, logger, closing } = context;
+  const { configuration, chains, store, events, clock, logger, closing } = context;
   const { database } = await store.opened();
   await Promise.all(chains.map(({ pool }) => refuseWrongChain(pool)));
+  const { onWebhook, now } = context;
+  const { webhooks: receivers } = configuration;
+  context.delivering ??= startWebhooks({
+    database,
+    receivers,
+    events,
+    clock,
+    now,
+    logger,
+    onWebhook,
+  }).catch((error: unknown) => {
+    // The next call tries again: a database may have been away.
+    context.delivering = undefined;
+    throw error;
+  });
+  await context.delivering;
   context.following ??= holdLease(
     {
       database,
@@ -217,6 +251,7 @@ async function follow(
     toleranceOf: createToleranceOfLast(),
   }));
   try {
+    await lease.write((transaction) => tellMissed(transaction, database.dialect, chains));
     await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
   } finally {
     // The writer alone votes: an endpoint that is back would stay outvoted here.
@@ -224,11 +259,24 @@ async function follow(
   }
 }
 
-async function close({ chains, store, closing, following }: IndexerContext): Promise<void> {
+/** Tells receivers about the blocks of a writer of the release before, which tells nobody. */
+async function tellMissed(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  chains: readonly ChainRuntime[],
+): Promise<void> {
+  await tellEvents(transaction, dialect);
+  for (const { chain } of chains) await tellFinal(transaction, dialect, chain.chainId);
+}
+
+async function close(context: IndexerContext): Promise<void> {
+  const { chains, store, closing, following, delivering } = context;
   closing.abort(new Error("The indexer is closed"));
   // Pools first: a silent node would delay the close. A write under way is finished.
   for (const { pool } of chains) pool.close();
   await following?.catch(() => undefined);
+  const webhooks = await delivering?.catch(() => undefined);
+  await webhooks?.stop();
   await store.close();
 }
 

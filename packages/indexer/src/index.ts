@@ -50,3 +50,13 @@ export type { ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.t
 export type { IndexerSchema } from "./store/schema.ts";
 export type { IndexedTransfer, Transfer, TransferEvent } from "./transfer.ts";
 export type { Repair } from "./verify/repair.ts";
+export {
+  type DeadIndexerWebhook,
+  type IndexerWebhook,
+  IndexerWebhookError,
+  type IndexerWebhookRange,
+  type IndexerWebhooks,
+  indexerWebhooks,
+} from "./webhooks/indexer-webhooks.ts";
+export type { DeliveredWebhook } from "./webhooks/start-webhooks.ts";
+export { type TransferEventType, transferEventTypes } from "./webhooks/webhook-options.ts";

@@ -1,9 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
 import { engines } from "../testing/engines.ts";
 import { changing, type Fault, honest, logsOf, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
-import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type Logs = Record<string, unknown>[];
 
@@ -175,6 +177,69 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await devnet.reorg({ depth: finalDepth - 1 });
     proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it("does not make replaceable blocks final by a head and by blocks of two chains behind one address", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const final = Number(await devnet.client.getBlockNumber()) - finalDepth;
+    const fork = await startFork(devnet, BigInt(final - 5));
+    await fork.mine(60);
+    // The oldest replaceable block comes from the indexed chain, the head from another one.
+    let isRead = false;
+    proxy.set(async ({ calls, forward, reply, response }) => {
+      if (isRead) return void response.writeHead(503).end();
+      isRead = calls.some(({ params }) => Number(params[0]) === final + 1);
+      proxy.setUpstream(isRead ? devnet.rpcUrl : fork.rpcUrl);
+      reply(await forward());
+    });
+    const read = async () => {
+      const { finalized, tokens } = (await indexer.status()).chains[0] ?? {};
+      return { finalized, indexedTo: tokens?.[0]?.indexedTo };
+    };
+    await expect.poll(read, { timeout: 20_000 }).toMatchObject({ indexedTo: final + 1 });
+    expect(await read()).toEqual({ finalized: final, indexedTo: final + 1 });
+    proxy.setUpstream(devnet.rpcUrl);
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await read()).toMatchObject({ finalized: final });
+  });
+
+  it("does not take the finality of indexed blocks back by a lower head", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const first = await startIndexer({ rpcUrls: [proxy.url], database });
+    await expectExact(first, devnet, usdtOf(devnet));
+    const final = Number(await devnet.client.getBlockNumber()) - finalDepth;
+    // Far behind after this, so that it reads history, and an endpoint that lags leads there.
+    await first.close();
+    await devnet.mine(100);
+    const lagging = await startFork(devnet, BigInt(final + 5));
+    let polls = 0;
+    proxy.set(async ({ calls, forward, reply }) => {
+      const { state } = (await second.status()).chains[0] ?? {};
+      if (state === "history" && calls.some(({ params }) => params[0] === "latest")) {
+        polls += 1;
+        proxy.setUpstream(lagging.rpcUrl);
+      }
+      reply(await forward());
+    });
+    const second = createIndexer({
+      chains: [
+        devnetChain({ rpcUrls: [proxy.url], pollIntervalMs: 20, finality: { depth: finalDepth } }),
+      ],
+      database,
+    });
+    onTestFinished(() => second.close());
+    await second.start();
+    await expect.poll(() => polls, { timeout: 20_000 }).toBeGreaterThan(5);
+    expect((await second.status()).chains[0]).toMatchObject({ state: "history", finalized: final });
+    proxy.setUpstream(devnet.rpcUrl);
+    proxy.set(honest);
+    await expectExact(second, devnet, usdtOf(devnet));
   });
 
   it("does not make a start give up replaceable blocks by a head far above the chain", async () => {

@@ -8,6 +8,7 @@ import type { KnownToken } from "../store/known-token.ts";
 import { rollBack } from "../store/roll-back.ts";
 import { cutWindow, extendWindow, raiseBase } from "../store/window.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
+import { tellFinal } from "../webhooks/tell-final.ts";
 import { readBlocks } from "./read-blocks.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
@@ -53,15 +54,19 @@ export async function applySyncEvent(
         });
         const news = { state: "live", problem: null, head, isProgress: true } as const;
         await updateChain(transaction, dialect, { chainId, news });
+        await tellFinal(transaction, dialect, chainId);
       });
       if (batch.rows.length > 0) await database.notify(eventsChannel, "");
       return;
     }
     case "reorganised": {
       const { ancestor } = event;
+      // The head is not linked to the ancestor yet: behind one URL they may be of two chains. The
+      // next blocks, which are, raise finality.
+      const finalized = window[0].number;
       await lease.write(async (transaction) => {
         await rollBack(transaction, dialect, { chainId, block: ancestor.number });
-        const head = chainHead(event.head, ancestor.number, window);
+        const head = chainHead({ ...event.head, finalized }, ancestor.number, window);
         await updateChain(transaction, dialect, { chainId, news: { head, isProgress: true } });
       });
       const depth = (window.at(-1)?.number ?? ancestor.number) - ancestor.number;
@@ -112,6 +117,7 @@ async function tellHead(
     });
     const news = { state: "live", problem: null, head: told, isProgress: false } as const;
     await updateChain(transaction, database.dialect, { chainId, news });
+    await tellFinal(transaction, database.dialect, chainId);
   });
 }
 

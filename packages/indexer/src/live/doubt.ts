@@ -2,6 +2,7 @@ import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { updateChecks } from "../store/checks.ts";
 import { readNextRequest } from "../store/requests.ts";
+import { tellFinal } from "../webhooks/tell-final.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
 /**
@@ -52,9 +53,10 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       since = undefined;
       if (isClear) return;
       const news = { doubted_from: null };
-      await lease.write((transaction) =>
-        updateChecks(transaction, database.dialect, { chainId, news }),
-      );
+      await lease.write(async (transaction) => {
+        await updateChecks(transaction, database.dialect, { chainId, news });
+        await tellFinal(transaction, database.dialect, chainId);
+      });
       isClear = true;
     },
     isClear: () => isClear,

@@ -6,6 +6,7 @@ import type { IndexedToken, Indexer } from "../indexer.ts";
 import type { IndexerLogger } from "../logger.ts";
 import type { ChainStatus } from "../status.ts";
 import { hexOfBytes } from "../store/bytes.ts";
+import { readChain } from "../store/chain-row.ts";
 import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { hasPosition } from "../store/position.ts";
@@ -31,7 +32,7 @@ export interface MaintenanceWish {
 export interface MaintenanceProgress {
   /** `waiting`: the writing process has not taken it up. */
   phase: "waiting" | "working" | "done";
-  /** Share of the blocks that were final when it was requested, from 0 to 1. */
+  /** Share of the blocks that were final when it was requested, and still are, from 0 to 1. */
   share: number;
   /** Wrongly stored blocks that were mended since it began. */
   repairedBlocks: number;
@@ -198,11 +199,15 @@ async function readProgress(
     .executeTakeFirstOrThrow();
   if (request.done_at_ms === null) return { phase: "waiting", share: 0 };
   if (wish.kind === "rewind") return { phase: "done", share: 1 };
+  // A rewind takes blocks back, and the chain in their place may be shorter: a block that may never
+  // come is not waited for.
+  const { finalized_number } = await readChain({ kysely }, request.chain_id);
+  const end = Math.min(last, finalized_number ?? last);
   const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
   const shares = tokens.map((token) =>
     shareOf(verified.get(token.id) ?? [], {
       from: Math.max(wish.from, token.startBlock),
-      next: last + 1,
+      next: end + 1,
     }),
   );
   const share = Math.min(1, ...shares);

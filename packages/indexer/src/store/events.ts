@@ -1,5 +1,6 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Insertable, sql, type Transaction } from "kysely";
+import { tellEvents } from "../webhooks/tell-events.ts";
 import type { IndexerSchema } from "./schema.ts";
 
 /** Notification channel of new events, for all processes. */
@@ -12,7 +13,7 @@ export type EventInsert = Omit<Insertable<IndexerSchema["indexer_events"]>, "id"
 /**
  * Writes events in the order given. Their ids grow in the order of commits: the holder of the
  * writer lease writes one transaction at a time. So a reader who has seen an id has seen all below
- * it.
+ * it. Webhooks about them are written with them.
  */
 export async function announce(
   transaction: Transaction<IndexerSchema>,
@@ -21,6 +22,7 @@ export async function announce(
 ): Promise<void> {
   if (events.length === 0) return;
   await dialect.insertMany(transaction, "indexer_events", events);
+  await tellEvents(transaction, dialect);
   await sql`
     delete from indexer_events where id <= (select max(id) from indexer_events) - ${eventsKept}
   `.execute(transaction);
@@ -49,6 +51,7 @@ export async function forgetEvents(
     timestamp_ms: 0,
   };
   await dialect.insertMany(transaction, "indexer_events", [blank, blank]);
+  await tellEvents(transaction, dialect);
   await sql`
     delete from indexer_events where id < (select max(id) from indexer_events)
   `.execute(transaction);

@@ -141,6 +141,35 @@ interface EventsTable extends TransfersTable {
   timestamp_ms: number;
 }
 
+/** An address, and a receiver of webhooks that hears about its transfers. */
+interface WatchedTable {
+  address: Uint8Array;
+  endpoint_id: string;
+}
+
+/** A transfer that a receiver knows of: the facts as they were told. */
+interface ToldTable {
+  token_id: number;
+  position: number;
+  endpoint_id: string;
+  chain_id: number;
+  block_number: number;
+  block_hash: Uint8Array;
+  transaction_hash: Uint8Array;
+  /** Orders its events. */
+  key: string;
+  /** JSON: the `data` of its events. */
+  payload: string;
+  /** Null until it was told as final. */
+  final_at_ms: number | null;
+}
+
+/** One row: the last event of `indexer_events` whose addresses were matched. */
+interface TellingTable {
+  id: number;
+  last_event: number;
+}
+
 export interface IndexerSchema {
   indexer_chains: ChainsTable;
   indexer_tokens: TokensTable;
@@ -155,4 +184,7 @@ export interface IndexerSchema {
   indexer_checks: ChecksTable;
   indexer_marks: MarksTable;
   indexer_requests: RequestsTable;
+  indexer_watched: WatchedTable;
+  indexer_told: ToldTable;
+  indexer_telling: TellingTable;
 }

@@ -1,9 +1,10 @@
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { finalDepth } from "./final-depth.ts";
+import { webhookSecret } from "./webhook-receiver.ts";
 
-/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url> [verifyAfterMs]`. */
-const [rpcUrl = "", database = "", verifyAfterMs] = process.argv.slice(2);
+/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url> [verifyAfterMs [webhook url]]`. */
+const [rpcUrl = "", database = "", verifyAfterMs, webhookUrl] = process.argv.slice(2);
 const indexer = createIndexer({
   chains: [
     devnetChain({
@@ -16,6 +17,16 @@ const indexer = createIndexer({
   ],
   database,
   leaseMs: 300,
+  ...(webhookUrl !== undefined && {
+    webhooks: [
+      {
+        id: "deposits",
+        url: webhookUrl,
+        secret: webhookSecret,
+        unsafeAllowPrivateAddresses: true,
+      },
+    ],
+  }),
 });
 await indexer.start();
 process.send?.("started");

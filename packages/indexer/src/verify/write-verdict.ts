@@ -8,6 +8,7 @@ import { type BlockRange, coverRange, isCovered, readCoverage } from "../store/c
 import { eventsChannel } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { blockOfPosition } from "../store/position.ts";
+import { tellFinal } from "../webhooks/tell-final.ts";
 import type { VerificationRange } from "./choose-range.ts";
 import type { Verdict } from "./verify-range.ts";
 
@@ -69,6 +70,7 @@ export async function writeVerdict(
     if (verdict.kind !== "agreed") return true;
     for (const { id } of tokens)
       await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");
+    await tellFinal(transaction, dialect, chainId);
     return true;
   });
   if (!isWritten || !isMending) return isWritten;

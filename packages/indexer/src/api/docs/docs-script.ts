@@ -159,7 +159,7 @@ function operationCard(api, operation) {
     form);
 }
 
-/** Offers the names that are served, once there is a key to ask with. */
+/** Suggests the names of the served chains and tokens in the fields. */
 async function learnNames() {
   const headers = keyInput.value ? { "x-api-key": keyInput.value.trim() } : {};
   const response = await fetch(base + "api/v1/chains", { headers });

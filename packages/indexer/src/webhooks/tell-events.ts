@@ -1,0 +1,169 @@
+import { appendEvents, type Dialect, type DirectedEvent } from "@coinslot/storage";
+import { type Selectable, sql, type Transaction } from "kysely";
+import { hexOfBytes } from "../store/bytes.ts";
+import { outboxTables } from "../store/migrations/add-webhooks.ts";
+import { blockOfPosition } from "../store/position.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import { describeTransfer, findTokens, type ToldToken } from "./describe-transfer.ts";
+import { deleteTold, insertTold, readTold, type ToldRow } from "./told-transfers.ts";
+import { findWatchers, type Watchers } from "./watched-addresses.ts";
+
+type EventRow = Selectable<IndexerSchema["indexer_events"]>;
+
+/** Events that are matched at once. */
+const eventsAtOnce = 5_000;
+
+/**
+ * Tells receivers about the new rows of `indexer_events`, in the transaction that has written them:
+ * transfers of watched addresses, and those that were told and are gone. Rows of a process of the
+ * release before, which tells nobody, are told by the next call.
+ *
+ * Only the holder of the writer lease calls it. So events of a transfer have the order of their
+ * commits.
+ */
+export async function tellEvents(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+): Promise<void> {
+  if (!(await isAnythingWatched(transaction))) return;
+  for (;;) {
+    const { last_event } = await transaction
+      .selectFrom("indexer_telling")
+      .select("last_event")
+      .executeTakeFirstOrThrow();
+    const rows = await transaction
+      .selectFrom("indexer_events")
+      .selectAll()
+      .where("id", ">", last_event)
+      .orderBy("id")
+      .limit(sql.lit(eventsAtOnce))
+      .execute();
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    await tell(transaction, dialect, rows);
+    await transaction.updateTable("indexer_telling").set({ last_event: last.id }).execute();
+    if (rows.length < eventsAtOnce) return;
+  }
+}
+
+async function isAnythingWatched(transaction: Transaction<IndexerSchema>): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 where exists (select 1 from indexer_watched) or exists (select 1 from indexer_told)
+  `.execute(transaction);
+  return rows.length > 0;
+}
+
+async function tell(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly EventRow[],
+): Promise<void> {
+  const arriving = rows.filter(({ kind }) => kind === "transfer");
+  const watchers = await findWatchers(
+    transaction,
+    dialect,
+    arriving.flatMap((row) => [hexOfBytes(row.from_address), hexOfBytes(row.to_address)]),
+  );
+  const before = await readTold(transaction, dialect, rows);
+  if (watchers.size === 0 && before.length === 0) return;
+  const tokens = await findTokens(transaction, rows);
+  const news = createNews(before);
+  for (const row of rows) {
+    const token = tokens.get(row.token_id);
+    if (row.kind === "retraction") news.retract(row);
+    else if (token !== undefined)
+      for (const told of toldOf(row, { token, watchers, dialect })) news.include(told);
+  }
+  await deleteTold(transaction, dialect, news.gone());
+  await insertTold(transaction, dialect, news.added());
+  await appendEvents({ dialect, tables: outboxTables }, transaction, news.events);
+}
+
+/** A row for each receiver that watches the sender or the recipient. */
+function toldOf(
+  row: EventRow,
+  {
+    token,
+    watchers,
+    dialect,
+  }: {
+    token: ToldToken;
+    watchers: Watchers;
+    dialect: Dialect;
+  },
+): ToldRow[] {
+  const sides = [...new Set([hexOfBytes(row.from_address), hexOfBytes(row.to_address)])];
+  const endpoints = new Set(sides.flatMap((side) => watchers.get(side) ?? []));
+  return [...endpoints].map((endpoint) => {
+    const addresses = sides.filter((side) => watchers.get(side)?.includes(endpoint));
+    const { key, payload } = describeTransfer(row, { token, addresses, dialect });
+    return {
+      token_id: row.token_id,
+      position: row.position,
+      endpoint_id: endpoint,
+      chain_id: token.chainId,
+      block_number: blockOfPosition(row.position),
+      block_hash: row.block_hash,
+      transaction_hash: row.transaction_hash,
+      key,
+      payload,
+      final_at_ms: null,
+    };
+  });
+}
+
+/** Follows the told transfers of one step, and collects the events in their order. */
+function createNews(before: readonly ToldRow[]) {
+  const placeOf = ({ token_id, position }: { token_id: number; position: number }) =>
+    `${token_id} ${position}`;
+  /** The last event of each place. */
+  const now = new Map<string, Map<string, ToldRow>>();
+  const events: DirectedEvent[] = [];
+  for (const row of before) at(row).set(row.endpoint_id, row);
+
+  function at(place: { token_id: number; position: number }): Map<string, ToldRow> {
+    const known = now.get(placeOf(place)) ?? new Map<string, ToldRow>();
+    now.set(placeOf(place), known);
+    return known;
+  }
+
+  function revert(row: ToldRow): void {
+    at(row).delete(row.endpoint_id);
+    events.push(eventOf("transfer.reverted", row));
+  }
+
+  return {
+    events,
+    include(row: ToldRow): void {
+      const old = at(row).get(row.endpoint_id);
+      // A repetition of what was told.
+      if (old !== undefined && isSame(old, row)) return;
+      if (old !== undefined) revert(old);
+      at(row).set(row.endpoint_id, row);
+      events.push(eventOf("transfer.included", row));
+    },
+    retract(gone: EventRow): void {
+      for (const row of [...at(gone).values()]) revert(row);
+    },
+    gone: () => before.filter((row) => at(row).get(row.endpoint_id) !== row),
+    added: () => {
+      const old = new Set(before);
+      return [...now.values()].flatMap((known) =>
+        [...known.values()].filter((row) => !old.has(row)),
+      );
+    },
+  };
+}
+
+/** Whether both are the same transfer in the same block. */
+function isSame(a: ToldRow, b: Pick<ToldRow, "block_hash" | "transaction_hash">): boolean {
+  return (
+    Buffer.compare(a.block_hash, b.block_hash) === 0 &&
+    Buffer.compare(a.transaction_hash, b.transaction_hash) === 0
+  );
+}
+
+/** An event about a told transfer, for its receiver. */
+export function eventOf(type: string, { key, payload, endpoint_id }: ToldRow): DirectedEvent {
+  return { key, type, payload, endpoints: [endpoint_id] };
+}

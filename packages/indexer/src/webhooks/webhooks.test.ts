@@ -1,0 +1,196 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Devnet } from "@coinslot/devnet";
+import { useProgram } from "@coinslot/devnet/use-program";
+import { sql } from "kysely";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Indexer } from "../indexer.ts";
+import { engines } from "../testing/engines.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact } from "../testing/oracle.ts";
+import {
+  startFastIndexer,
+  startIndexer,
+  startUsedChain,
+  stepRandomly,
+  usdtOf,
+} from "../testing/scene.ts";
+import { effort, randomOf } from "../testing/seeded-random.ts";
+import {
+  believe,
+  openTransferReceiver,
+  type ReceivedTransfer,
+  webhookSecret,
+} from "../testing/webhook-receiver.ts";
+import { indexerWebhooks } from "./indexer-webhooks.ts";
+
+const program = useProgram(new URL("../testing/indexer-program.ts", import.meta.url));
+const patience = { timeout: 60_000, interval: 20 };
+
+const open: typeof openTransferReceiver = async (...answer) => {
+  const receiver = await openTransferReceiver(...answer);
+  onTestFinished(() => receiver.close());
+  return receiver;
+};
+
+const hook = (url: string, id = "deposits") => ({
+  id,
+  url,
+  secret: webhookSecret,
+  unsafeAllowPrivateAddresses: true,
+});
+
+/** Waits for the hand-over to live: from then on transfers are told. */
+async function live(indexer: Indexer): Promise<void> {
+  await expect.poll(async () => (await indexer.status()).chains[0]?.state, patience).toBe("live");
+}
+
+/** The transfers of the recipients from a block on, as the index has them: block and finality. */
+async function indexed(
+  indexer: Indexer,
+  recipients: readonly string[],
+  fromBlock: number,
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (const address of recipients) {
+    const usdt = { blockchain: "devnet", token: "usdt", address: address.toLowerCase() } as const;
+    const query = { ...usdt, address: usdt.address as `0x${string}`, fromMs: 0, limit: 1_000 };
+    for (const transfer of await indexer.readTransfers({ ...query, sort: "asc" })) {
+      if (transfer.blockNumber < fromBlock) continue;
+      const key = `${transfer.transactionHash} ${transfer.transferIndex}`;
+      found.set(key, `${transfer.blockHash} ${transfer.finalized ? "final" : "included"}`);
+    }
+  }
+  return found;
+}
+
+describe.each(engines)("webhooks about addresses, on $engine", ({ engine, createUrl }) => {
+  async function start(devnet: Devnet, url: string, database?: string) {
+    const rpcUrls = [devnet.rpcUrl];
+    const indexer = await startFastIndexer({
+      rpcUrls,
+      database: database ?? (await createUrl()),
+      webhooks: [hook(url)],
+    });
+    await live(indexer);
+    return { indexer, webhooks: indexerWebhooks(await indexer.database()) };
+  }
+
+  it("tell of a transfer at its inclusion and at its finality, with its facts", async () => {
+    const devnet = await startUsedChain();
+    const receiver = await open();
+    const { webhooks } = await start(devnet, receiver.url);
+    const [watched, other] = devnet.accounts.others.slice(4).map(({ address }) => address);
+    expect(await webhooks.watch("deposits", [watched ?? ""])).toBe(1);
+    await devnet.mint({ to: other ?? "0x", amount: 5n });
+    await devnet.mint({ to: watched ?? "0x", amount: 7n });
+    await expect
+      .poll(() => receiver.received.map(({ type }) => type), patience)
+      .toEqual(["transfer.included"]);
+    await devnet.mine(finalDepth);
+    await expect
+      .poll(() => receiver.received.map(({ type }) => type), patience)
+      .toEqual(["transfer.included", "transfer.final"]);
+    const [included, final] = receiver.received;
+    expect(final?.data).toEqual(included?.data);
+    expect(included?.data).toMatchObject({
+      blockchain: "devnet",
+      chainId: devnet.chainId,
+      token: "usdt",
+      asset: devnet.token.toLowerCase(),
+      amount: "7",
+      to: watched?.toLowerCase(),
+      addresses: [watched?.toLowerCase()],
+      blockNumber: expect.any(Number),
+      blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      transactionHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+    });
+    expect(await webhooks.list()).toMatchObject([{ id: "whk_deposits", watched: 1, dead: 0 }]);
+  });
+
+  it("take back a transfer whose block was replaced, and tell it again in its new one", async () => {
+    const devnet = await startUsedChain();
+    let status = 503;
+    const receiver = await open((_, response) => void response.writeHead(status).end());
+    const { webhooks } = await start(devnet, receiver.url);
+    const recipient = devnet.accounts.others[5]?.address ?? "0x";
+    await webhooks.watch("deposits", [recipient]);
+    await devnet.mint({ to: recipient, amount: 7n });
+    await expect.poll(() => receiver.received.length, patience).toBeGreaterThan(0);
+    await devnet.reorg({ depth: 1 });
+    await devnet.mine(2);
+    // The later events wait behind the one that fails.
+    expect(new Set(receiver.received.map(({ type }) => type))).toEqual(
+      new Set(["transfer.included"]),
+    );
+    status = 204;
+    const types = () => receiver.firstOnes().map(({ type }) => type);
+    await expect.poll(types, patience).toEqual(["transfer.included", "transfer.reverted"]);
+    const [included, reverted] = receiver.firstOnes();
+    expect(reverted?.data).toEqual(included?.data);
+    await devnet.mint({ to: recipient, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expect
+      .poll(types, patience)
+      .toEqual(["transfer.included", "transfer.reverted", "transfer.included", "transfer.final"]);
+  });
+
+  it(
+    "equal the index after random blocks, reorganisations and kills, with no event out of order",
+    async () => {
+      const random = randomOf(`webhooks on ${engine}`);
+      const devnet = await startUsedChain(20);
+      const receiver = await open();
+      const database = await createUrl();
+      const recipients = devnet.accounts.others.slice(0, 3).map(({ address }) => address);
+      const first = await startIndexer({
+        rpcUrls: [devnet.rpcUrl],
+        database,
+        webhooks: [hook(receiver.url)],
+      });
+      await live(first);
+      await indexerWebhooks(await first.database()).watch("deposits", recipients);
+      await first.close();
+      const from = Number(await devnet.client.getBlockNumber()) + 1;
+      // No reorganisation reaches below the first told block.
+      await devnet.mine(finalDepth);
+      for (let kill = 0; kill < 5 * effort; kill++) {
+        const child = fork(program(), [devnet.rpcUrl, database, "100", receiver.url], {
+          execArgv: [],
+        });
+        onTestFinished(() => void child.kill("SIGKILL"));
+        const exited = once(child, "exit");
+        await once(child, "message");
+        for (let step = random.between(1, 3); step > 0; step--) await stepRandomly(devnet, random);
+        await pause(random.between(0, 200));
+        child.kill("SIGKILL");
+        await exited;
+      }
+      // One at least, whatever the seed drew.
+      await devnet.mint({ to: recipients[0] ?? "0x", amount: 7n });
+      await devnet.mine(finalDepth);
+      const { indexer } = await start(devnet, receiver.url, database);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      // The claims of killed processes would end after a minute.
+      const { kysely } = await indexer.database();
+      await sql`update indexer_outbox_deliveries set next_at = 0 where state = 'pending'`.execute(
+        kysely,
+      );
+      const isFinal = (each: string) => each.endsWith("final");
+      const truth = () => indexed(indexer, recipients, from);
+      await expect
+        .poll(async () => [...(await truth()).values()].every(isFinal), patience)
+        .toBe(true);
+      expect((await truth()).size).toBeGreaterThan(0);
+      await expect.poll(() => believe(receiver.firstOnes()), patience).toEqual(await truth());
+      // A repetition has the body of the first one.
+      const bodies = new Map<string, ReceivedTransfer>();
+      for (const event of receiver.received) {
+        expect(event).toEqual(bodies.get(event.id) ?? event);
+        bodies.set(event.id, event);
+      }
+    },
+    180_000 * effort,
+  );
+});
