@@ -60,4 +60,10 @@ export const commandSettings = [
     explanation: "Endpoints of the bridge's target chain, separated by commas",
     isOptional: true,
   },
+  {
+    name: "INDEXER_URL",
+    explanation: "An indexing service, by which the books are compared with the chain",
+    isOptional: true,
+  },
+  { name: "INDEXER_API_KEY", explanation: "Its key", isOptional: true, isSecret: true },
 ] as const satisfies readonly Setting[];

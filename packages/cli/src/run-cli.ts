@@ -22,7 +22,7 @@ const commands: Readonly<Record<string, Entry>> = {
     load: async () => (await import("./init/init-command.ts")).initCommand,
   },
   doctor: {
-    summary: "check settings, RPC endpoints, tokens, gas money, clock and ledger",
+    summary: "check settings, RPC endpoints, tokens, gas money, clock, channels and ledger",
     load: async () => (await import("./doctor/doctor-command.ts")).doctorCommand,
   },
   wallet: {
@@ -33,17 +33,41 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "request a URL, and pay for it once you have seen the offer",
     load: async () => (await import("./pay/pay-command.ts")).payCommand,
   },
+  channels: {
+    summary: "show payment channels, of a buyer or a seller; withdraw from them, or claim",
+    load: async () => (await import("./channels/channels-command.ts")).channelsCommand,
+  },
   verify: {
     summary: "check a 402 seller from outside: offers, payments, replays and receipts",
     load: async () => (await import("./verify/verify-command.ts")).verifyCommand,
+  },
+  inspect: {
+    summary: "show each 402 cycle of a seller under development, from a proxy before it",
+    load: async () => (await import("./inspect/inspect-command.ts")).inspectCommand,
   },
   allow: {
     summary: "allow the nodes, tokens and keys of this folder's .env file",
     load: async () => (await import("./allow/allow-command.ts")).allowCommand,
   },
+  today: {
+    summary: "show the day's income against last week, and what needs you",
+    load: async () => (await import("./reads/today-command.ts")).todayCommand,
+  },
   payments: {
     summary: "show payments of the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
+  },
+  stats: {
+    summary: "sum income, payments, refunds and gas, and count offers and refusals",
+    load: async () => (await import("./stats/stats-command.ts")).statsCommand,
+  },
+  routes: {
+    summary: "show sales, income and refusals of each route",
+    load: async () => (await import("./reads/routes-command.ts")).routesCommand,
+  },
+  buyers: {
+    summary: "show buyers, with their payments, sums and refunds",
+    load: async () => (await import("./reads/buyers-command.ts")).buyersCommand,
   },
   refunds: {
     summary: "give payments back, list refunds, and sign them on a machine without a network",
@@ -56,6 +80,14 @@ const commands: Readonly<Record<string, Entry>> = {
   relayers: {
     summary: "show the ledger's relayers: in use, retired, in flight, and their gas money",
     load: async () => (await import("./relayers/relayers-command.ts")).relayersCommand,
+  },
+  chains: {
+    summary: "show heads, endpoints and reorganisations, as the running seller has them",
+    load: async () => (await import("./reads/chains-command.ts")).chainsCommand,
+  },
+  audit: {
+    summary: "show the audit log: acting commands, and who gave them",
+    load: async () => (await import("./reads/audit-command.ts")).auditCommand,
   },
   stop: {
     summary: "refuse new payments on a network or of a route; those under way end",
@@ -72,6 +104,10 @@ const commands: Readonly<Record<string, Entry>> = {
   listen: {
     summary: "forward events to a program that is being developed, until Ctrl-C",
     load: async () => (await import("./webhooks/listen-command.ts")).listenCommand,
+  },
+  console: {
+    summary: "serve the operator's console to a browser: payments, refunds, books; until Ctrl-C",
+    load: async () => (await import("./console/console-command.ts")).consoleCommand,
   },
   bridge: {
     summary: "bring USDT0 from the chain where it is held to the chain where it is spent",
@@ -111,6 +147,7 @@ you know; 130 when it was interrupted.`;
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
   if (name === "pay" || name === "verify") return true;
+  if (name === "channels") return subject === "withdraw";
   if (name === "refunds") return ["create", "approve", "submit"].includes(subject);
   return name === "bridge" && ["send", "track"].includes(subject);
 }

@@ -1,12 +1,7 @@
-import type { RpcRequester } from "@coinslot/chain";
 import type { BookedTransfer, BooksReader } from "@coinslot/facilitator";
 import type { Address, Network } from "@coinslot/protocol";
-import {
-  createTransferReader,
-  readFinalBlock,
-  readTransaction,
-  type TransferLog,
-} from "./transfer-logs.ts";
+import type { ChainSource } from "./chain-source.ts";
+import type { TransferLog } from "./transfer-logs.ts";
 
 /** Unmatched transfers in memory, at most. */
 const maxCarried = 50_000;
@@ -14,8 +9,12 @@ const maxCarried = 50_000;
 /** Result of a comparison with one chain. */
 export interface ChainComparison {
   network: Network;
+  /** Source of the transfers. */
+  by: ChainSource["kind"];
   /** Confirmed payments and refunds whose `Transfer` was found. */
   found: number;
+  /** Those of them that a node has, and the index has not: it may begin later. */
+  byNodeAlone: number;
   /** Those that are not final yet, and are not compared. */
   pending: number;
   /** Final ones without their `Transfer`. */
@@ -24,6 +23,8 @@ export interface ChainComparison {
   unposted: TransferLog[];
   /** Transfers to a recipient of sales that no payment has made. */
   foreign: TransferLog[];
+  /** Number of those from the time of payments that are forgotten: the books have their sums. */
+  summed: number;
 }
 
 /** Compares the payments of one network with its chain. */
@@ -40,25 +41,19 @@ export interface ChainCheck {
  * that is left by its payer: neither is named before that.
  */
 export function createChainCheck(options: {
-  rpc: RpcRequester;
+  source: ChainSource;
+  /** A second source, asked for what the first one lacks. */
+  node?: ChainSource | undefined;
   network: Network;
   books: Pick<BooksReader, "findTransfer" | "findUnconfirmed">;
-  /** Blocks on top of a final one. */
-  finalDepth: number;
+  /** Unix milliseconds: end of the last day of a token whose entries are closed into sums. */
+  summedBefore: (asset: Address) => number | undefined;
   signal: AbortSignal;
   /** Receives the last block that was read. */
   onBlock: (block: number) => void;
 }): ChainCheck {
-  const { rpc, network, books, finalDepth, signal, onBlock } = options;
-  const readBlocks = createTransferReader(rpc);
-  const result: ChainComparison = {
-    network,
-    found: 0,
-    pending: 0,
-    missing: [],
-    unposted: [],
-    foreign: [],
-  };
+  const { source, node, network, books, summedBefore, signal, onBlock } = options;
+  const result = emptyComparison(network, source.kind);
   const assets = new Set<Address>();
   const recipients = new Set<Address>();
   const floats = new Set<Address>();
@@ -72,7 +67,7 @@ export function createChainCheck(options: {
   async function readOn(to: number): Promise<void> {
     if (readTo === undefined || to <= readTo) return;
     const watched = { assets: [...assets], to: [...recipients], from: [...floats] };
-    for await (const { transfers, to: end } of readBlocks(
+    for await (const { transfers, to: end } of source.readBlocks(
       { from: readTo + 1, to },
       watched,
       signal,
@@ -100,20 +95,32 @@ export function createChainCheck(options: {
         // The float is an account of its owner: it may pay for other things.
         if (!recipients.has(transfer.to)) continue;
         const owner = isKnown ? undefined : await books.findTransfer({ network, ...transfer });
-        if (owner === undefined) result[await judge(transfer)].push(transfer);
+        if (owner !== undefined) continue;
+        const verdict = await judge(transfer);
+        if (verdict === "summed") result.summed += 1;
+        else result[verdict].push(transfer);
       }
     }
   }
 
   /** A transfer that used the nonce of a payment which is not confirmed: it is sold, not posted. */
-  async function judge(transfer: TransferLog): Promise<"foreign" | "unposted"> {
+  async function judge(transfer: TransferLog): Promise<"foreign" | "unposted" | "summed"> {
     const open = await books.findUnconfirmed({ network, ...transfer });
-    if (open.length === 0) return "foreign";
-    const { topics } = await readTransaction(rpc, transfer.transaction);
-    return open.some(({ nonce }) => topics.has(nonce)) ? "unposted" : "foreign";
+    if (open.length > 0) {
+      const topics = await source.readTopics(transfer.transaction);
+      // Without them it may be: a difference is named rather than passed over.
+      if (topics === undefined || open.some(({ nonce }) => topics.has(nonce))) return "unposted";
+    }
+    const before = summedBefore(transfer.asset);
+    if (before === undefined) return "foreign";
+    return (await source.isBefore(transfer, before)) ? "summed" : "foreign";
   }
 
   async function match(payment: BookedTransfer): Promise<void> {
+    if (payment.blockNumber > (source.lastBlock ?? Number.POSITIVE_INFINITY)) {
+      result.pending += 1;
+      return;
+    }
     const key = keyOf(payment);
     const count = (matched.get(key) ?? 0) + (before.get(key) ?? 0);
     const transfers = carried.get(key);
@@ -122,10 +129,14 @@ export function createChainCheck(options: {
       if (transfers.length === 0) carried.delete(key);
     } else if (payment.isFinal) {
       // A node may have left it out, or it is from before the first block that was read.
-      const { transfers: logs } = await readTransaction(rpc, payment.transaction);
-      if (logs.filter((log) => keyOf(log) === key).length <= count) {
-        result.missing.push(payment);
-        return;
+      const has = async (place: ChainSource) =>
+        (await place.readTransaction(payment)).filter((log) => keyOf(log) === key).length > count;
+      if (!(await has(source))) {
+        if (node === undefined || !(await has(node))) {
+          result.missing.push(payment);
+          return;
+        }
+        result.byNodeAlone += 1;
       }
     }
     if (payment.isFinal) result.found += 1;
@@ -148,13 +159,28 @@ export function createChainCheck(options: {
       readTo ??= first - 1;
       await readOn(blocks.reduce((one, other) => Math.max(one, other)));
       for (const payment of transfers) await match(payment);
-      await letGo(first - 1);
+      // Refunds come after the payments of their time: those of the time after it are not read yet.
+      if (transfers.some(({ kind }) => kind === "payment")) await letGo(first - 1);
     },
     async finish({ isPast }) {
-      if (!isPast) await readOn(await readFinalBlock(rpc, finalDepth));
+      if (!isPast) await readOn(await source.readFinalBlock());
       await letGo(Number.POSITIVE_INFINITY);
       return result;
     },
+  };
+}
+
+function emptyComparison(network: Network, by: ChainSource["kind"]): ChainComparison {
+  return {
+    network,
+    by,
+    found: 0,
+    byNodeAlone: 0,
+    pending: 0,
+    missing: [],
+    unposted: [],
+    foreign: [],
+    summed: 0,
   };
 }
 

@@ -7,6 +7,8 @@ import type { ChainComparison } from "./check-chain.ts";
 export interface CheckResult {
   /** Payments and entries read. */
   checked: number;
+  /** Entries of forgotten payments, which are closed into sums. */
+  summed: number;
   faults: BookFault[];
   chains: ChainComparison[];
   /** Networks of payments that no endpoint is configured for. */
@@ -32,6 +34,7 @@ const faultWords: Record<BookFault["fault"], string> = {
   extra_entry: "one entry too many",
   wrong_entry: "wrong entry",
   unknown_source: "entry of no payment",
+  wrong_balance: "wrong balance of a channel",
 };
 
 /** The lines of a result: differences first, then what is not ours. */

@@ -29,9 +29,10 @@ const entryColumns = [
   "payer",
   "payTo",
   "state",
+  "count",
 ] as const;
 
-type Column = (typeof entryColumns)[number] | "day" | "count";
+type Column = (typeof entryColumns)[number] | "day";
 
 function sumColumns(groups: readonly ExportGroup[]): Column[] {
   return [...groups.filter((group) => group !== "token"), ...common, "count"];

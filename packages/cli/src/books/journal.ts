@@ -27,6 +27,10 @@ const accountNames: Record<BookEntry["debit"], string> = {
   refunds: "Expenses:Coinslot:Refunds",
   gas: "Expenses:Coinslot:Gas",
   fees: "Expenses:Coinslot:Fees",
+  losses: "Expenses:Coinslot:Losses",
+  receivable: "Assets:Coinslot:Receivable",
+  claimed: "Assets:Coinslot:Claimed",
+  locked: "Assets:Coinslot:Locked",
 };
 
 /** The beancount format, version 2 and 3: https://beancount.github.io/docs/beancount_language_syntax */
@@ -110,8 +114,20 @@ export function componentOf(text: string): string {
   return `${begins}-${hash}`.replace(/-+/g, "-");
 }
 
+const words: Record<BookEntry["kind"], [one: string, many: string]> = {
+  payment: ["payment", "payments"],
+  refund: ["refund", "refunds"],
+  gas: ["gas", "transactions' gas"],
+  loss: ["loss", "losses"],
+  locked: ["money in a channel", "changes of money in channels"],
+  charge: ["charge of a channel", "charges of channels"],
+  claim: ["claim", "claims"],
+  payout: ["payout", "payouts"],
+};
+
 function describe({ kind, isReversal, count, route }: Movement): string {
-  const what = count === 1 ? kind : `${count} ${kind === "gas" ? "transactions' gas" : `${kind}s`}`;
+  const [one, many] = words[kind];
+  const what = count === 1 ? one : `${count} ${many}`;
   return `${isReversal ? "reversal of " : ""}${what}${route === undefined ? "" : `, ${route}`}`;
 }
 

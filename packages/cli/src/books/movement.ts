@@ -22,7 +22,8 @@ export type ExportGroup = (typeof exportGroups)[number];
 const dayMs = 86_400_000;
 
 /**
- * The rows of an export, page by page: every entry, or sums. By day they are in the order of the
+ * The rows of an export, page by page: every entry, or sums. Of forgotten payments, and of charges
+ * of channels, the sums by day come first in place of their entries. By day they are in the order of the
  * days, and memory holds one day. Otherwise it holds one row per group.
  */
 export async function* readMovements(
@@ -31,6 +32,8 @@ export async function* readMovements(
   { groups, codeOf }: { groups: readonly ExportGroup[]; codeOf: (sum: BookSum) => string },
 ): AsyncGenerator<Movement[], void, void> {
   if (groups.length === 0) {
+    for await (const page of books.closedSums(range)) yield page.map(toClosed);
+    for await (const page of books.charges(range)) yield page.map(toClosed);
     for await (const page of books.entries(range)) yield page.map(toMovement);
     return;
   }
@@ -59,6 +62,15 @@ function toMovement(entry: BookEntry): Movement {
     time: entry.postedAt,
     count: 1,
     entry,
+  };
+}
+
+function toClosed(sum: BookSum): Movement {
+  const { day, kind, isReversal, debit, credit, amount, count, network, asset, route } = sum;
+  return {
+    ...{ kind, isReversal, debit, credit, amount, count, network, route },
+    currency: { network, asset },
+    time: day * dayMs,
   };
 }
 

@@ -11,6 +11,8 @@ export interface TransferLog {
   transaction: Hex;
   blockNumber: number;
   logIndex: number;
+  /** Of the block, where the source names it. Unix milliseconds. */
+  timestampMs?: number | undefined;
 }
 
 /** `Transfer(address indexed from, address indexed to, uint256 value)`, ERC-20. */

@@ -41,6 +41,7 @@ describe("coinslot completion bash", () => {
     expect(await complete("payments", "")).toEqual([
       "list",
       "show",
+      "timeline",
       "stats",
       "export",
       "receipt",
@@ -51,7 +52,7 @@ describe("coinslot completion bash", () => {
   });
 
   it("completes options, choices and arguments", async () => {
-    expect(await complete("pay", "--max")).toEqual(["--max-price"]);
+    expect(await complete("pay", "--max")).toEqual(["--max-price", "--max-deposit"]);
     expect(await complete("payments", "list", "--state", "co")).toEqual(["confirmed"]);
     expect(await complete("completion", "")).toEqual(["bash", "zsh", "fish"]);
     expect(await complete("--network", "x", "payments", "list", "--j")).toEqual(["--json"]);

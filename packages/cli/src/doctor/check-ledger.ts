@@ -49,10 +49,12 @@ function describeStop({ kind, name, reason, stoppedAt }: Stop): Check {
   const since = `${new Date(stoppedAt).toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const words = `"${showUnsafe(reason)}"`;
   const route = showUnsafe(name);
-  const found =
-    kind === "network"
-      ? `New payments on ${name} are stopped since ${since}: ${words}. End it by coinslot start --network ${name}`
-      : `New payments of the route ${route} are stopped since ${since}: ${words}. End it by coinslot start --route '${route}'`;
+  const [what, option] = {
+    network: [`payments on ${name}`, `--network ${name}`],
+    route: [`payments of the route ${route}`, `--route '${route}'`],
+    float: [`refunds of the float ${name}`, `--float ${name}`],
+  }[kind];
+  const found = `New ${what} are stopped since ${since}: ${words}. End it by coinslot start ${option}`;
   return { topic, status: "warning", found };
 }
 

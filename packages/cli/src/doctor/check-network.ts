@@ -4,13 +4,15 @@ import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { FacilitatorError, symbolOf } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { type Check, toChecks } from "./check.ts";
+import { checkChannels } from "./check-channels.ts";
 import { checkClock } from "./check-clock.ts";
 import { checkEndpoints } from "./check-endpoints.ts";
 import { checkRecipient, type Recipient } from "./check-recipient.ts";
 import { checkRelayer } from "./check-relayer.ts";
 
 /**
- * All checks of a network's chain: endpoints, chain id, tokens, the relayer's gas money, the time.
+ * All checks of a network's chain: endpoints, chain id, tokens, the relayer's gas money, the time,
+ * contracts of payment channels.
  */
 export async function checkNetwork(options: {
   network: ConfiguredNetwork;
@@ -29,6 +31,7 @@ export async function checkNetwork(options: {
       lookAtTokens(network, pool),
       checkRelayer({ network, relayer, pool }),
       checkClock({ network, pool, now }),
+      checkChannels({ network, pool }),
       recipient ? checkRecipient({ network, assets: assetsOf(network), pool, recipient }) : [],
     ]);
     return [...endpoints.checks, ...others.flat()];

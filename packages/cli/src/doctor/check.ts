@@ -1,6 +1,6 @@
 /** One check: subject, finding and remedy. */
 export interface Check {
-  topic: "settings" | "rpc" | "token" | "relayer" | "clock" | "ledger" | "recipient";
+  topic: "settings" | "rpc" | "token" | "relayer" | "clock" | "channels" | "ledger" | "recipient";
   /** A chain's name, where it is about one. */
   about?: string;
   /** `broken`: selling or buying does not work. `skipped`: there is nothing to look at. */

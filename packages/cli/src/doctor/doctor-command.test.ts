@@ -1,8 +1,15 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPayingFetch } from "@coinslot/client";
-import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  createTestDatabase,
+  type Devnet,
+  type DevnetOptions,
+  placeChannels,
+  startDevnet,
+} from "@coinslot/devnet";
+import { channelContracts, channelNeeds } from "@coinslot/protocol";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller } from "../testing/test-seller.ts";
@@ -37,6 +44,18 @@ async function examine(
   const answer: { isWell: boolean; checks: Check[] } = JSON.parse(out);
   const find = (topic: Check["topic"]) => answer.checks.filter((check) => check.topic === topic);
   return { code, isWell: answer.isWell, find };
+}
+
+/** A chain of its own to change, and the doctor's findings about its channels. */
+async function onAnotherChain(options: DevnetOptions = {}) {
+  const placed = await startDevnet({ chainId: 42_161, accountCount: 4, ...options });
+  onTestFinished(placed.stop);
+  const find = async () => {
+    const { network, rpcUrl } = placed;
+    const { find } = await examine({ COINSLOT_NETWORK: network, COINSLOT_RPC_URL: rpcUrl });
+    return find("channels");
+  };
+  return { placed, find };
 }
 
 describe("coinslot doctor", () => {
@@ -117,6 +136,55 @@ describe("coinslot doctor", () => {
     expect(find("clock")).toMatchObject([
       { status: "ok", about: "Plasma" },
       { status: "broken", about: "Stable", found: expect.stringContaining("NTP") },
+    ]);
+  });
+
+  it("reports what the chain has of payment channels", async () => {
+    const { placed, find: findOn } = await onAnotherChain();
+    const { settlement, erc3009Collector } = channelContracts;
+    const found = async () => (await findOn())[0];
+    expect(await found()).toMatchObject({
+      status: "skipped",
+      about: "Arbitrum One",
+      found: expect.stringContaining(
+        `no escrow of payment channels (${settlement}): any account may deploy it`,
+      ),
+    });
+    await placed.client.setCode({ address: channelNeeds.create2Deployer, bytecode: "0x" });
+    expect((await found())?.found).toContain("and the chain lacks the CREATE2 deployer");
+
+    await placed.client.setCode({ address: settlement, bytecode: "0x00" });
+    expect(await found()).toMatchObject({
+      status: "warning",
+      found: expect.stringContaining("is not the escrow of payment channels (domain, CHANNEL_"),
+    });
+    await placeChannels(placed);
+    expect(await found()).toMatchObject({
+      status: "ok",
+      found: expect.stringContaining("takes deposits by EIP-3009, not by Permit2"),
+    });
+    await placed.client.setCode({ address: channelNeeds.permit2, bytecode: "0x00" });
+    await placed.client.setCode({ address: channelContracts.permit2Collector, bytecode: "0x00" });
+    expect((await found())?.found).toContain("takes deposits by EIP-3009 and Permit2");
+    await placed.client.setCode({ address: placed.multicall3, bytecode: "0x" });
+    expect((await found())?.found).toContain("Multicall3 is missing");
+    expect((await found())?.found).toContain(
+      "There: EIP-1153, escrow, collector for EIP-3009, collector for Permit2, Permit2. Missing: Multicall3, CREATE2 deployer",
+    );
+    await placed.client.setCode({ address: erc3009Collector, bytecode: "0x" });
+    expect(await found()).toMatchObject({
+      status: "warning",
+      found: expect.stringContaining(`no collector at ${erc3009Collector}`),
+    });
+  });
+
+  it("warns of an escrow on a chain without transient storage", async () => {
+    const { placed, find: findOn } = await onAnotherChain({ hardfork: "shanghai" });
+    const [absent] = await findOn();
+    expect(absent?.found).toContain("and the chain lacks EIP-1153");
+    await placeChannels(placed);
+    expect(await findOn()).toMatchObject([
+      { status: "warning", found: expect.stringContaining("the chain lacks EIP-1153") },
     ]);
   });
 

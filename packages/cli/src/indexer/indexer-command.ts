@@ -2,6 +2,7 @@ import { Command } from "commander";
 import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { maintenanceCommand } from "./maintenance-command.ts";
+import { indexerWebhooksCommand } from "./webhooks-command.ts";
 
 /** `coinslot indexer`: the indexing service, until Ctrl-C. */
 export function indexerCommand(terminal: Terminal, { progress }: Io): Command {
@@ -27,5 +28,6 @@ Examples:
     })
     .addCommand(maintenanceCommand(terminal, "verify"))
     .addCommand(maintenanceCommand(terminal, "reindex"))
-    .addCommand(maintenanceCommand(terminal, "rewind"));
+    .addCommand(maintenanceCommand(terminal, "rewind"))
+    .addCommand(indexerWebhooksCommand(terminal));
 }

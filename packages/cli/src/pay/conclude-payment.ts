@@ -83,6 +83,9 @@ function describe({ response, outcome }: Bought, failure: unknown): string {
   const { state, payment } = outcome;
   if (state === "rejected") {
     const reason = outcome.reason === undefined ? "" : `: ${printable(outcome.reason)}`;
+    if (payment.terms.channel) {
+      return `The seller refused the voucher${reason}. It can claim it all the same, and the next voucher of the channel covers it.`;
+    }
     const until = new Date(payment.terms.validBefore * 1000).toISOString();
     // The seller claims not to have taken the money; it could until then.
     return `The seller refused the payment${reason}. It could still take it until ${until}.`;
@@ -104,11 +107,19 @@ function describeStatus({ status, statusText }: Response): string {
 function printReceipt({ terminal }: PayContext, { outcome, tokens }: Bought): void {
   const { state, payment, receipt } = outcome;
   if (state !== "settled") return;
-  const { network, payTo } = payment.terms;
+  const { network, payTo, channel } = payment.terms;
+  const transaction = printable(receipt?.transaction ?? "");
   terminal.err(
     formatFacts(terminal, {
       paid: `${formatPrice(payment.terms, tokens)} to ${payTo}`,
-      in: `${printable(receipt?.transaction ?? "")} on ${network}`,
+      ...(channel === undefined
+        ? { in: `${transaction} on ${network}` }
+        : { by: `channel ${channel.id} on ${network}` }),
+      ...(channel?.deposit ? { deposited: `${depositOf(outcome, tokens)} in ${transaction}` } : {}),
     }),
   );
+}
+
+function depositOf({ payment: { terms } }: PaymentOutcome, tokens: Bought["tokens"]): string {
+  return formatPrice({ ...terms, amount: terms.channel?.deposit ?? "0" }, tokens);
 }

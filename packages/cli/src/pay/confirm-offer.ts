@@ -32,6 +32,8 @@ export async function confirmOffer(
       ...(description ? { "says it is": printable(description) } : {}),
       costs: `${formatPrice(terms, tokens)} on ${name} (${terms.network})`,
       ...(offer?.protocol === "mpp" ? { by: "MPP" } : {}),
+      ...(terms.channel ? { by: "a payment channel" } : {}),
+      ...(terms.channel?.deposit ? { deposits: `${depositOf(terms, tokens)}, not spent` } : {}),
       to: terms.payTo,
       from: terms.payer,
     }),
@@ -41,4 +43,8 @@ export async function confirmOffer(
     throw new UsageError("No terminal to prompt: add --yes to pay without a prompt.");
   }
   if (!(await terminal.confirm("Pay?"))) throw new UsageError("Nothing was paid.");
+}
+
+function depositOf(terms: PaymentTerms, tokens: readonly SpendableToken[]): string {
+  return formatPrice({ ...terms, amount: terms.channel?.deposit ?? "0" }, tokens);
 }

@@ -16,6 +16,7 @@ interface PayOptions {
   data?: string;
   header?: string[];
   maxPrice: string;
+  maxDeposit?: string;
   protocols?: Protocol[];
   yes?: true;
   json?: true;
@@ -36,6 +37,11 @@ export function payCommand(terminal: Terminal, io: Io): Command {
       collect,
     )
     .option("--max-price <amount>", "maximum price, in whole tokens", readPrice, "0.10")
+    .option(
+      "--max-deposit <amount>",
+      "pay by a payment channel where one is offered; most in escrow, in whole tokens",
+      readPrice,
+    )
     .option("--protocols <list>", "x402, mpp, or both in order of preference", readProtocols)
     .option("--yes", "pay without a prompt")
     .option("--json", "print JSON: the answer and the payment, in the smallest unit")
@@ -56,6 +62,9 @@ It pays by x402 (versions 1 and 2) and by MPP, the Machine Payments Protocol. A 
 paid by x402 where it can be, unless --protocols mpp,x402 says otherwise. A receipt of MPP counts once
 the chain shows the payment.
 
+With --max-deposit, a seller's payment channel is used: one deposit into escrow, then a signature for each
+request, without a transaction. A deposit is not spent: coinslot channels shows it and takes it back.
+
 On a terminal, control characters are escaped as \\u{1b}, and a binary answer goes into a
 file.
 
@@ -69,11 +78,12 @@ Examples:
   coinslot pay https://api.example.com/search -d '{"q":"rain"}' --max-price 0.01 --yes
   coinslot pay https://api.example.com/upload -X PUT -d @picture.png -H 'Content-Type: image/png'
   coinslot pay https://api.example.com/weather --protocols mpp
+  coinslot pay https://api.example.com/weather --max-deposit 0.05
   coinslot pay --resume coinslot-payment-1a2b3c4d.json
   coinslot pay --history`,
     )
     .action(async (url: string | undefined, options: PayOptions): Promise<void> => {
-      const { resume, maxPrice, protocols } = options;
+      const { resume, maxPrice, maxDeposit, protocols } = options;
       const isSilent = options.yes === true;
       const context = {
         terminal: await requireAllowed(terminal, { mayAsk: !isSilent }),
@@ -95,7 +105,7 @@ Examples:
       }
       if (url === undefined) throw new UsageError("Missing argument: URL.");
       const request = await readRequest({ ...options, url, io });
-      return payFor(context, { request, maxPrice, protocols });
+      return payFor(context, { request, maxPrice, maxDeposit, protocols });
     });
 }
 

@@ -25,6 +25,9 @@ const lineSchema = z.object({
     amount: amountSchema,
     nonce: bytes32Schema,
     validBefore: z.number().int(),
+    channel: z
+      .object({ id: bytes32Schema, ceiling: amountSchema, deposit: amountSchema.optional() })
+      .optional(),
   }),
   transaction: z.string().optional(),
 });

@@ -27,7 +27,7 @@ export async function printHistory({ terminal, io, isJson }: PayContext): Promis
   const rows = shown.map((each) => toRow(terminal, each));
   terminal.out(formatTable(terminal, [["time (UTC)", "state", "paid", "refund", "for"], ...rows]));
   if (all.length > maxShown) terminal.err(`These are the newest ${maxShown} of ${all.length}.`);
-  if (shown.some((each) => each.found === undefined)) {
+  if (shown.some(({ found, payment }) => found === undefined && !payment.terms.channel)) {
     terminal.err("Unknown refunds: no configured endpoint of that network returned the logs.");
   }
 }
@@ -41,7 +41,8 @@ async function searchRefunds(
   const networks = findNetworks(terminal.env, () => undefined);
   await Promise.all(
     networks.map(async ({ network, rpcUrls }) => {
-      const own = payments.filter(({ terms }) => terms.network === network);
+      // Uncharged money of a channel comes back with its deposit, and not by payment.
+      const own = payments.filter(({ terms }) => terms.network === network && !terms.channel);
       const urls = rpcUrls.filter(isHttpUrl);
       if (own.length === 0 || urls.length === 0) return;
       const searched = own.map(({ terms, transaction }) => ({ ...terms, transaction }));
@@ -59,17 +60,25 @@ async function searchRefunds(
 }
 
 function toRow(terminal: Terminal, { payment, found }: Shown): string[] {
-  const { at, state, terms, method, url } = payment;
+  const { at, state, method, url } = payment;
   return [
     new Date(at).toISOString().slice(0, 19).replace("T", " "),
     state === "settled" ? state : paint(terminal, "yellow", printable(state)),
-    formatPrice(terms, tokensOf(terms)),
+    describePrice(payment),
     describeRefund(payment, found),
     printable(`${method} ${url}`),
   ];
 }
 
+function describePrice({ terms }: PastPayment): string {
+  const price = formatPrice(terms, tokensOf(terms));
+  const { deposit } = terms.channel ?? {};
+  if (deposit === undefined) return price;
+  return `${price}, deposit ${formatPrice({ ...terms, amount: deposit }, tokensOf(terms))}`;
+}
+
 function describeRefund({ terms }: PastPayment, found: FoundRefunds | undefined): string {
+  if (terms.channel) return `channel ${terms.channel.id.slice(0, 12)}`;
   if (found === undefined) return "unknown";
   const { refunded, isComplete } = found;
   const part = isComplete ? "" : " at least";
@@ -85,7 +94,7 @@ function tokensOf({ network, asset }: PastPayment["terms"]) {
 
 function toRecord({ payment, found }: Shown) {
   const { at, state, method, url, terms, transaction = null } = payment;
-  const { network, asset, payer, payTo, amount: value, nonce } = terms;
+  const { network, asset, payer, payTo, amount: value, nonce, channel } = terms;
   const known = findKnownToken(network, asset);
   return {
     at: new Date(at).toISOString(),
@@ -99,6 +108,7 @@ function toRecord({ payment, found }: Shown) {
     value,
     amount: known ? formatMoney(BigInt(value), known.decimals) : null,
     nonce,
+    channel: channel ?? null,
     transaction,
     refunded: found?.refunded ?? null,
     isComplete: found?.isComplete ?? null,

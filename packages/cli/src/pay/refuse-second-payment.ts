@@ -52,7 +52,8 @@ async function refuseSecondNonce({ io }: PayContext, { nonce }: PaymentTerms): P
   throw new UnclearError(`${state} Nothing was paid now. ${how}`);
 }
 
-function doubtOf({ validBefore }: PaymentTerms, verdict: "one node" | "unknown"): string {
+function doubtOf({ validBefore, channel }: PaymentTerms, verdict: "one node" | "unknown"): string {
+  if (channel !== undefined) return "that voucher may have been charged";
   if (verdict === "one node") return "only the RPC endpoints of one host report it as never taken";
   const until = new Date(validBefore * 1000).toISOString();
   return `that payment may have been taken, or can be until ${until}`;

@@ -1,6 +1,7 @@
 import { type BudgetAsset, createPayingFetch, type PaymentTerms } from "@coinslot/client";
 import { findNetworks, isHttpUrl } from "@coinslot/hosting/environment";
 import { findKnownToken, knownAsset, type Network } from "@coinslot/protocol";
+import { channelFile } from "../channels/channel-file.ts";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
@@ -30,6 +31,7 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
     rpcUrls: { [network]: rpcUrlsOf(terminal.env, network) },
     allowInsecureHttp,
     budget: { assets: [roomFor(payment.terms)] },
+    channels: payment.terms.channel && { file: channelFile(io, undefined) },
   });
   const { method, url, headers, body } = request;
   const init: RequestInit = { method, headers, signal: terminal.signal };

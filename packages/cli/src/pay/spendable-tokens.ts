@@ -34,8 +34,15 @@ function isSame(token: Asset, other: Asset | undefined): boolean {
   return other !== undefined && isSameAddress(token.address, other.address);
 }
 
-/** A budget for one payment, with a maximum in whole tokens. */
-export function toBudget(tokens: readonly SpendableToken[], maxPrice: string): Budget {
+/**
+ * A budget for one payment, with a maximum in whole tokens. With a deposit, the price has room twice:
+ * a voucher of an earlier run, whose answer was lost, may turn out as charged.
+ */
+export function toBudget(
+  tokens: readonly SpendableToken[],
+  maxPrice: string,
+  maxDeposit?: string,
+): Budget {
   const assets = tokens.map((token): BudgetAsset => {
     const most = parseMoney(maxPrice, token.decimals);
     if (most === undefined) {
@@ -43,7 +50,13 @@ export function toBudget(tokens: readonly SpendableToken[], maxPrice: string): B
         `--max-price has more than the ${token.decimals} decimals of ${symbolOf(token)}.`,
       );
     }
-    return { ...token, limits: { perPayment: most, perHost: most, perDay: most } };
+    if (maxDeposit === undefined) {
+      return { ...token, limits: { perPayment: most, perHost: most, perDay: most } };
+    }
+    const deposit = parseMoney(maxDeposit, token.decimals) ?? 0n;
+    const locked = { perHost: deposit, inAll: deposit };
+    const limits = { perPayment: most, perHost: 2n * most, perDay: 2n * most, locked };
+    return { ...token, limits };
   });
   return { assets };
 }

@@ -3,10 +3,13 @@ import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { formatCsvRow } from "./csv.ts";
 import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";
-import { recordColumns, toRecord } from "./payment-record.ts";
+import { recordColumns } from "./payment-record.ts";
 import { readLedger } from "./read-ledger.ts";
 
 const pageSize = 1_000;
+
+/** The columns, in order. Later ones are at the end: programs may count them. */
+const exportColumns = [...recordColumns, "route", "resource", "payTo", "wire"] as const;
 
 /**
  * `coinslot payments export`: every payment as CSV, page by page, so that no ledger is too large.
@@ -24,15 +27,14 @@ Examples:
     .action(async (options: FilterOptions): Promise<void> => {
       const { ledger } = options;
       await readLedger({ terminal, io, ledger }, async (payments) => {
-        await io.write(formatCsvRow(recordColumns));
+        await io.write(formatCsvRow(exportColumns));
         let cursor: string | undefined;
         do {
           terminal.signal.throwIfAborted();
-          const page = await payments.list({ ...toFilter(options), limit: pageSize, cursor });
-          const rows = page.payments.map((payment) => {
-            const record = toRecord(payment);
-            return formatCsvRow(recordColumns.map((name) => record[name]));
-          });
+          const page = await payments.records({ ...toFilter(options), limit: pageSize, cursor });
+          const rows = page.records.map((record) =>
+            formatCsvRow(exportColumns.map((name) => record[name])),
+          );
           await io.write(rows.join(""));
           cursor = page.nextCursor;
         } while (cursor !== undefined);

@@ -1,7 +1,8 @@
 import { type PaymentFilter, type PaymentState, paymentStates } from "@coinslot/facilitator";
-import { type Address, isNetwork, isWellFormedAddress, type Network } from "@coinslot/protocol";
+import type { Address, Network } from "@coinslot/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ledgerOption } from "../ledger-url.ts";
+import { readAddress, readNetwork } from "../read-option.ts";
 
 /** Options that select payments and their ledger. */
 export interface FilterOptions {
@@ -29,25 +30,26 @@ export function addFilterOptions(command: Command): Command {
 
 /** Adds `--from`, `--to` and `--ledger`. */
 export function addTimeOptions(command: Command): Command {
+  return addTimeRange(command).addOption(ledgerOption());
+}
+
+/** Adds `--from` and `--to`. */
+export function addTimeRange(command: Command): Command {
   return command
     .option("--from <time>", "only those since then: 2026-11-20, 2026-11-20T18:00Z, 24h", readTime)
-    .option("--to <time>", "only those before then", readTime)
-    .addOption(ledgerOption());
+    .option("--to <time>", "only those before then", readTime);
+}
+
+/** The times of a range as operations take them: ISO 8601. */
+export function isoTimes({ from, to }: Pick<FilterOptions, "from" | "to">) {
+  const isoOf = (time: number | undefined) =>
+    time === undefined ? undefined : new Date(time).toISOString();
+  return { from: isoOf(from), to: isoOf(to) };
 }
 
 export function toFilter(options: FilterOptions): PaymentFilter {
   const { state, network, token, route, payer, from, to } = options;
   return { state, network, asset: token, route, payer, createdFrom: from, createdBefore: to };
-}
-
-function readNetwork(text: string): Network {
-  if (!isNetwork(text)) throw new InvalidArgumentError("expected a network such as eip155:9745");
-  return text;
-}
-
-function readAddress(text: string): Address {
-  if (!isWellFormedAddress(text)) throw new InvalidArgumentError("expected an address");
-  return text;
 }
 
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };

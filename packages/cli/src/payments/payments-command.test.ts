@@ -191,12 +191,15 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     const { code, out } = await payments("export");
     expect(code).toBe(exitCode.done);
     const [heading, ...rows] = out.trimEnd().split("\r\n");
-    expect(heading).toBe(recordColumns.join(","));
+    expect(heading).toBe([...recordColumns, "route", "resource", "payTo", "wire"].join(","));
     expect(rows).toHaveLength(reservations + 1);
     expect(new Set(rows).size).toBe(rows.length);
     expect(rows.at(-1)).toContain("confirmed");
     const some = await payments("export", "--state", "confirmed");
-    expect(some.out.trimEnd().split("\r\n")).toHaveLength(2);
+    const [, sold, ...others] = some.out.trimEnd().split("\r\n");
+    expect(others).toEqual([]);
+    expect(sold?.split(",").slice(-4, -2)).toEqual(["GET /weather", "/weather"]);
+    expect(sold?.split(",").at(-2)).toBe(seller.payTo.toLowerCase());
   });
 });
 

@@ -1,9 +1,10 @@
+import { listPaymentsOperation } from "@coinslot/facilitator";
 import { Command } from "commander";
 import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
+import { runRead } from "../reads/run-read.ts";
+import { replaceUnsafe } from "../safe-text.ts";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
-import { recordColumns, toRecord } from "./payment-record.ts";
-import { readLedger } from "./read-ledger.ts";
 
 interface ShowOptions {
   ledger?: string;
@@ -19,14 +20,16 @@ export function showCommand(terminal: Terminal, io: Io): Command {
     .option("--json", "print JSON, values in the smallest unit")
     .addHelpText("after", "\nExample:\n  coinslot payments show 019aa2b5c1d0a1b2c3d4e5f6a7b8c9d0")
     .action(async (id: string, { ledger, json }: ShowOptions): Promise<void> => {
-      const payment = await readLedger({ terminal, io, ledger }, (payments) => payments.get(id));
-      if (payment === undefined) throw new Error(`The ledger has no payment ${id}`);
-      const record = toRecord(payment);
+      const found = await runRead({ terminal, io, ledger }, listPaymentsOperation, { search: id });
+      const [record] = found.matched?.kind === "payment" ? found.payments : [];
+      if (record === undefined) throw new Error(`The ledger has no payment ${id}`);
       // Retention has deleted its signature and the signed forms of its transaction.
-      const pruned = payment.isPruned ? { signedForms: "pruned" } : {};
+      const pruned = record.isPruned ? { signedForms: "pruned" } : {};
       if (json) return terminal.out(formatJson({ ...record, ...pruned }));
-      const known = recordColumns.flatMap((name) =>
-        record[name] === null ? [] : [[name, String(record[name])] as const],
+      const known = Object.entries(record).flatMap(([name, value]) =>
+        value === null || name === "isPruned"
+          ? []
+          : [[name, replaceUnsafe(String(value))] as const],
       );
       terminal.out(formatFacts(terminal, { ...Object.fromEntries(known), ...pruned }));
     });

@@ -1,9 +1,10 @@
 import { exportRefundsOperation, runOperation } from "@coinslot/facilitator";
-import { type Address, isWellFormedAddress } from "@coinslot/protocol";
+import type { Address } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
 import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
 import { readOperatorPlace } from "../operator-place.ts";
+import { readAddress } from "../read-option.ts";
 import type { Terminal } from "../terminal.ts";
 import { writeRefundFile } from "./refund-files.ts";
 
@@ -50,11 +51,6 @@ Example:
 
 function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
-}
-
-function readAddress(text: string): Address {
-  if (!isWellFormedAddress(text)) throw new InvalidArgumentError("expected an address");
-  return text;
 }
 
 function readHours(text: string): number {

@@ -5,11 +5,11 @@ import {
   runOperation,
 } from "@coinslot/facilitator";
 import type { Address, Network } from "@coinslot/protocol";
-import { isNetwork, isWellFormedAddress } from "@coinslot/protocol";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
 import { readOperatorPlace } from "../operator-place.ts";
+import { readAddress, readLimit, readNetwork } from "../read-option.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { formatAmount, formatState, toRefundRow } from "./refund-text.ts";
 
@@ -32,7 +32,7 @@ export function listCommand(terminal: Terminal, io: Io): Command {
     .option("--payer <address>", "only those to this payer", readAddress)
     .option("--network <network>", "only those on this network, such as eip155:9745", readNetwork)
     .addOption(new Option("--state <state>", "only those in this state").choices(refundStates))
-    .option("--limit <number>", "page size, at most 1000", readLimit, 50)
+    .option("--limit <number>", "page size, at most 1000", readLimit(1_000), 50)
     .option("--cursor <cursor>", "cursor of the next page, as printed by the previous one")
     .addOption(ledgerOption())
     .option("--json", "print JSON, values in the smallest unit")
@@ -59,9 +59,10 @@ Examples:
         formatAmount(refund, refund.amount),
         refund.payer,
         refund.network,
+        refund.route ?? "-",
         refund.id,
       ]);
-      const heading = ["time (UTC)", "state", "amount", "to", "network", "id"];
+      const heading = ["time (UTC)", "state", "amount", "to", "network", "route", "id"];
       terminal.out(formatTable(terminal, [heading, ...rows]));
       if (nextCursor !== null) terminal.err(`There are more: add --cursor ${nextCursor}`);
     });
@@ -78,20 +79,4 @@ function paintState(
   return refund.state === "blocked" || refund.state === "void"
     ? paint(terminal, "red", text)
     : text;
-}
-
-function readNetwork(text: string): Network {
-  if (!isNetwork(text)) throw new InvalidArgumentError("expected a network such as eip155:9745");
-  return text;
-}
-
-function readAddress(text: string): Address {
-  if (!isWellFormedAddress(text)) throw new InvalidArgumentError("expected an address");
-  return text;
-}
-
-function readLimit(text: string): number {
-  const limit = Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw new InvalidArgumentError("expected a number from 1 to 1000");
 }

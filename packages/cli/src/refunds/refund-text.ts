@@ -25,6 +25,8 @@ export function toRefundRow(refund: RefundRecord) {
   return {
     id,
     payment,
+    route: refund.route ?? null,
+    resource: refund.resource ?? null,
     n,
     state,
     cause: cause ?? null,
@@ -63,7 +65,8 @@ const meanings: Readonly<Record<string, string>> = {
   unsigned: "It waits for a signature: coinslot refunds export, sign, submit.",
   review: "Its payer is a contract: coinslot refunds approve lets it go to that address.",
   blocked: "The token refuses the transfer. coinslot refunds approve tries it again.",
-  manual: "Its token has no EIP-3009: send it yourself.",
+  manual:
+    "No signature can pay it: send it yourself, then coinslot refunds paid; or coinslot refunds cancel.",
 };
 
 /** The next step of a refund, in words; `undefined`: there is none to explain. */

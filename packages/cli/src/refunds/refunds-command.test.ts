@@ -151,6 +151,11 @@ describe.each(["sqlite", "postgres"] as const)("coinslot refunds, on %s", (engin
       await becomes(facilitator, id, "final");
       const listed = await run(["list", "--payment", payment.id]);
       expect(listed.out).toMatch(/final +0\.0006 USDT0 +0x/);
+      expect(listed.out).toContain("GET /weather");
+      const json = await run(["list", "--payment", payment.id, "--json"]);
+      expect(JSON.parse(json.out).refunds).toMatchObject([
+        { route: "GET /weather", resource: "/weather" },
+      ]);
       expect((await run(["list", "--state", "unsigned"])).err).toBe("No matching refunds.\n");
       const tooMuch = await run(["create", payment.id, "--amount", "0.0005", "--yes"]);
       expect(tooMuch).toMatchObject({ code: exitCode.failed, out: "" });

@@ -74,6 +74,22 @@ describe.each(["sqlite", "postgres"] as const)("coinslot stop and start, on %s",
       expect((await run("start", "--route", "GET /weather")).err).toBe("");
       await expect.poll(() => seller.facilitator.stops.list()).toEqual([]);
       expect((await buy()).status).toBe(200);
+
+      const account = devnet.accounts.seller.address;
+      const float = account.toLowerCase();
+      expect(await run("stop", "--float", account, "--reason", "leaked")).toMatchObject({
+        out: `New refunds of the float ${account} are stopped: leaked\n`,
+        err: "No refund of this ledger was paid from this float yet: is its address right?\n",
+      });
+      await expect.poll(() => seller.facilitator.stops.list()).toMatchObject([{ name: float }]);
+      expect((await run("doctor")).out).toMatch(
+        new RegExp(`New refunds of the float ${float} are .* coinslot start --float ${float}`),
+      );
+      expect((await buy()).status).toBe(200);
+      expect((await run("start", "--float", account)).out).toBe(
+        `New refunds of the float ${account} are paid.\n`,
+      );
+      await expect.poll(() => seller.facilitator.stops.list()).toEqual([]);
     } finally {
       await seller.stop();
       await ledger.drop();

@@ -1,22 +1,19 @@
 import type { RpcPool } from "@coinslot/chain";
 import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
+import { isDevelopmentNode, isLoopbackHost } from "@coinslot/inspector";
 import type { Address } from "@coinslot/protocol";
 import { encodeFunctionData, erc20Abi } from "viem";
-import { isLoopback } from "./read-target.ts";
-
-/** Nodes that make blocks for tests, and let accounts be impersonated. */
-const developmentNode = /^(?:anvil|hardhat)/i;
 
 /**
  * Returns whether a network is a chain of this machine. A loopback URL alone may be a tunnel to a
  * real chain's node.
  */
 export async function isLocalChain(network: ConfiguredNetwork, pool: RpcPool): Promise<boolean> {
-  if (!network.rpcUrls.every((url) => isLoopback(new URL(url).hostname))) return false;
+  if (!network.rpcUrls.every((url) => isLoopbackHost(new URL(url).hostname))) return false;
   const versions = await Promise.all(
     pool.endpoints.map((node) => node.request({ method: "web3_clientVersion" })),
   );
-  return versions.every((version) => developmentNode.test(String(version)));
+  return versions.every(isDevelopmentNode);
 }
 
 /**

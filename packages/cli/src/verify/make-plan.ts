@@ -12,14 +12,14 @@ export interface RouteOffers {
   failing: Offers | undefined;
 }
 
-/** What will be paid at most, in which token. */
+/** Highest sum of all payments, and its token. */
 export interface Plan {
   /** `undefined` where no payment is made; `reason` says why. */
   token: SpendableToken | undefined;
   reason: string;
   /** The protocols that can be paid. */
   wires: WireName[];
-  /** What a payment on a path by a protocol must be. */
+  /** Required form of a payment on a path, by protocol. */
   terms: ReadonlyMap<string, PaymentRequirements>;
   /** Maximum number of payments. */
   count: number;

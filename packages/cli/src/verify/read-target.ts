@@ -1,3 +1,4 @@
+import { isLoopbackHost } from "@coinslot/inspector";
 import { UsageError } from "../exit-code.ts";
 import type { BuyerRequest } from "../pay/read-request.ts";
 
@@ -31,7 +32,7 @@ export function readTarget(options: {
   if (url.username !== "" || url.password !== "") {
     throw new UsageError("<url> holds a user name or a password: send them by --header.");
   }
-  const isLocal = isLoopback(url.hostname);
+  const isLocal = isLoopbackHost(url.hostname);
   if (!isLocal && iOwn !== url.host) {
     throw new UsageError(
       `${url.host} is another machine. This makes payments that a seller must refuse: verify your own alone. If it is yours, add --i-own ${url.host}`,
@@ -49,11 +50,6 @@ export function readTarget(options: {
     otherPath: readPath("--other", other, url),
     failingPath: readPath("--failing", failing, url),
   };
-}
-
-/** Returns whether a host name of a URL is this machine's. `localhost` is left to its resolver. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
 function readPath(option: string, path: string | undefined, base: URL): string | undefined {

@@ -22,7 +22,7 @@ export type WireName = (typeof wireNames)[number];
 export interface Way {
   wire: WireName;
   requirements: PaymentRequirements;
-  /** What a challenge binds; the other protocols leave both to the buyer. */
+  /** Members that a challenge binds; the other protocols leave both to the buyer. */
   bound: { nonce: Hex; validBefore: number; challenge: Challenge } | undefined;
   /** The headers of a payment. */
   present(paid: ExactEvmPayload): (readonly [name: string, value: string])[];

@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPayingFetch } from "@coinslot/client";
 import { createTestDatabase, type Devnet, listen, startDevnet } from "@coinslot/devnet";
+import { operateWebhooks } from "@coinslot/facilitator";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
@@ -133,6 +135,21 @@ describe("coinslot webhooks", () => {
     expect(wrong.err).toContain("no id of an event");
     expect((await runCoinslot(["webhooks", "list"], { env })).err).toContain("has no webhooks");
     expect((await runCoinslot(["webhooks", "test"], { env })).err).toContain("no such receiver");
+  });
+
+  it("leave with the ledger what a listener has not posted yet", async () => {
+    const ledger = await createLedger("postgres");
+    onTestFinished(() => ledger.drop());
+    const seller = await startTestSeller({ devnet, ledger: ledger.url });
+    await seller.stop();
+    const webhooks = operateWebhooks(ledger.url);
+    const listener = randomUUID();
+    await webhooks.take(listener);
+    for (let count = 0; count < 3; count += 1) await webhooks.test(`listen_${listener}`);
+    // A receiver may hold each POST for 30 seconds, and a listener counts as lost after 60.
+    expect(await webhooks.take(listener)).toHaveLength(1);
+    expect(await webhooks.list()).toMatchObject([{ pending: 2 }]);
+    await webhooks.leave(listener);
   });
 
   it("draws a secret that the signatures' library takes, and changes nothing", async () => {

@@ -11,7 +11,7 @@ export interface WireOffer extends Finding {
   ways: Way[];
 }
 
-/** What an unpaid answer offers, by protocol. */
+/** Offers of an unpaid answer, by protocol. */
 export type Offers = Readonly<Record<WireName, WireOffer>>;
 
 /** Reads an unpaid answer as the clients of each protocol do. */

@@ -2,6 +2,7 @@ import { DecodeError, decodePaymentRequired, headerName } from "@coinslot/protoc
 import { type Answer, headerOf } from "../ask-seller.ts";
 import { failed, passed, warning } from "../check.ts";
 import { eip3009Ways } from "./eip3009-ways.ts";
+import { findLargeDeposit } from "./large-deposits.ts";
 import type { WireOffer } from "./read-offers.ts";
 
 /** The `PAYMENT-REQUIRED` header, as clients of version 2 read it. */
@@ -19,6 +20,8 @@ export function readV2Offer(answer: Answer): WireOffer {
     if (ways.length === 0) {
       return { ...warning("no way is paid by an EIP-3009 authorization"), ways };
     }
+    const deposit = findLargeDeposit(offer);
+    if (deposit !== undefined) return { ...warning(deposit), ways };
     const count = ways.length === 1 ? "1 way" : `${ways.length} ways`;
     const text = `@x402/fetch, @x402/axios, mppx and @coinslot/client read it (${count} to pay)`;
     return { ...passed(text), ways };

@@ -1,0 +1,36 @@
+import { type PaymentTimeline, timelineOperation } from "@coinslot/facilitator";
+import type { Command } from "commander";
+import type { Io } from "../io.ts";
+import { type ReadOptions, readCommand, runRead, safeText } from "../reads/run-read.ts";
+import { formatJson, formatTable, type Terminal } from "../terminal.ts";
+
+/** `coinslot payments timeline`: the way of one payment. */
+export function timelineCommand(terminal: Terminal, io: Io): Command {
+  return readCommand("timeline")
+    .description("tell the way of a payment: steps, transactions, refunds and events")
+    .argument("<id>", "as payments list shows it")
+    .addHelpText(
+      "after",
+      "\nExample:\n  coinslot payments timeline 019aa2b5c1d0a1b2c3d4e5f6a7b8c9d0 --json",
+    )
+    .action(async (id: string, { ledger, json }: ReadOptions): Promise<void> => {
+      const timeline = await runRead({ terminal, io, ledger }, timelineOperation, { id });
+      if (json) return terminal.out(formatJson(timeline));
+      terminal.out(formatSteps(terminal, timeline));
+      if (timeline.authorization === "pruned") {
+        terminal.err("Its signed forms are pruned: retention has deleted them.");
+      }
+    });
+}
+
+function formatSteps(terminal: Terminal, { steps }: PaymentTimeline): string {
+  const rows = steps.map(({ at, kind, by, facts }) => [
+    at.slice(0, 23).replace("T", " "),
+    safeText(kind),
+    by === null ? "-" : `${safeText(by.kind)} ${safeText(by.name)}`,
+    Object.entries(facts)
+      .map(([name, value]) => `${name} ${safeText(String(value))}`)
+      .join(", "),
+  ]);
+  return formatTable(terminal, [["time (UTC)", "step", "by", "facts"], ...rows]);
+}
