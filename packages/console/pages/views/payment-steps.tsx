@@ -1,0 +1,85 @@
+import { shorten } from "@coinslot/pages/format";
+import type { Timeline } from "../api/operations.ts";
+import { Copyable, networkName, Time } from "../parts/format-parts.tsx";
+
+type Step = Timeline["steps"][number];
+
+/** Words and colours of the known steps. A later release may have more. */
+const steps: Readonly<Record<string, readonly [title: string, tone?: string]>> = {
+  reserved: ["Reserved"],
+  queued: ["Queued"],
+  submitted: ["Sent to the chain"],
+  replaced: ["Replaced by a higher fee", "warn"],
+  confirmed: ["Confirmed", "good"],
+  reverted: ["Taken back by a reorganisation", "bad"],
+  lost: ["Lost by a reorganisation deeper than final", "bad"],
+  failed: ["Failed", "bad"],
+  expired: ["Expired", "bad"],
+  released: ["Released: nothing was charged"],
+  final: ["Final", "good"],
+  delivered: ["Answer delivered", "good"],
+  "refund-created": ["Refund begun", "warn"],
+  "refund-signed": ["Refund signed", "warn"],
+  "refund-confirmed": ["Refund confirmed", "warn"],
+  "refund-final": ["Refund final", "warn"],
+  event: ["Event"],
+  "webhook-delivered": ["Webhook delivered"],
+  "webhook-dead": ["Webhook given up", "bad"],
+  command: ["Command of the operator"],
+};
+
+/** Steps that stand in the table of webhooks. */
+const elsewhere = new Set(["event", "webhook-delivered"]);
+
+/** The payment's way: each step with its doer. */
+export function PaymentSteps({ timeline }: { timeline: Timeline }) {
+  const shown = timeline.steps.filter(({ kind }) => !elsewhere.has(kind));
+  return (
+    <ol class="timeline">
+      {shown.map((step, index) => {
+        const [title = step.kind, tone = ""] = steps[step.kind] ?? [];
+        return (
+          <li key={`${step.at} ${step.kind} ${index}`} class={tone}>
+            <p class="what">
+              <strong>{title}</strong>
+              <Time at={step.at} />
+            </p>
+            <p class="soft">
+              <Doer by={step.by} />
+              <FactsOf step={step} />
+            </p>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Doer({ by }: { by: Step["by"] }) {
+  if (by === null) return null;
+  if (by.kind === "chain") return <span class="fact">{networkName(by.name)}</span>;
+  if (by.kind === by.name) return <span class="fact">by the {by.kind}</span>;
+  return (
+    <span class="fact" title={by.name}>
+      by {by.kind} {by.name.startsWith("0x") ? shorten(by.name) : by.name}
+    </span>
+  );
+}
+
+/** Facts of a step, the long ones to be copied. Texts of buyers stay texts. */
+function FactsOf({ step: { facts } }: { step: Step }) {
+  return (
+    <>
+      {Object.entries(facts).map(([name, fact]) => (
+        <span key={name} class="fact">
+          {name}{" "}
+          {typeof fact === "string" && /^(0x[0-9a-f]{16,}|[0-9a-f]{44})$/.test(fact) ? (
+            <Copyable text={fact} what={name} />
+          ) : (
+            <span class="figures">{fact}</span>
+          )}
+        </span>
+      ))}
+    </>
+  );
+}
