@@ -102,6 +102,16 @@ describe("the free routes", () => {
 });
 
 describe("a sold route", () => {
+  it("has a page for a browser, with a wallet's way to pay", async () => {
+    const { text } = await supertest(shop.url)
+      .get(`${owner.slice(shop.url.length)}/token-balances`)
+      .set({ Accept: "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate" })
+      .expect(402)
+      .expect("Content-Security-Policy", /^default-src 'none'; script-src 'nonce-/);
+    expect(text).toContain("The balance of one token at one address");
+    expect(text).toContain('"ways":[{');
+  });
+
   it("answers 402 with its price", async () => {
     for (const what of ["token-transfers", "token-balances"]) {
       expect(priceAsked(await supertest(owner).get(`/${what}`))).toBe(price);

@@ -1,6 +1,7 @@
 import { paymentMiddleware } from "@coinslot/express";
 import { createFacilitator } from "@coinslot/facilitator";
 import { startHttpServer } from "@coinslot/hosting";
+import { paywall } from "@coinslot/paywall";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Logger } from "pino";
 import { createApp } from "./create-app.ts";
@@ -43,6 +44,7 @@ export async function startPaidIndexer(
   const routes = soldRoutes(terms);
   const gate = paymentMiddleware(routes, facilitator, {
     publicUrl,
+    paywall: paywall({ name: "Paid indexer" }),
     maxResponseBytes: maxAnswerBytes,
     onError(error) {
       // The start reports its own obstacles, below.
