@@ -4,6 +4,8 @@
 //   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
+import { channels } from "./scenarios/channels.ts";
+import { channelsBesideExact } from "./scenarios/channels-beside-exact.ts";
 import { books } from "./scenarios/growth/books.ts";
 import { bounds } from "./scenarios/growth/bounds.ts";
 import { fleet } from "./scenarios/growth/fleet.ts";
@@ -16,6 +18,8 @@ import { years } from "./scenarios/growth/years.ts";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
+import { firstPages } from "./scenarios/pages/first-pages.ts";
+import { consoleOnLedger } from "./scenarios/pages/ledger.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
@@ -30,9 +34,14 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   blocks: settleInBlocks,
   http,
   wires,
+  channels,
+  "channels-beside-exact": channelsBesideExact,
   webhooks: () => webhooks("sqlite"),
   "webhooks-postgres": () => webhooks("postgres"),
   indexing,
+  "pages-first": firstPages,
+  "pages-ledger": () => consoleOnLedger("sqlite"),
+  "pages-ledger-postgres": () => consoleOnLedger("postgres"),
   "growth-books": books,
   "growth-bounds": bounds,
   "indexing-queries": () => indexingQueries("sqlite"),

@@ -62,7 +62,7 @@ async function paid(place: Place): Promise<Figure[]> {
         goal: { of: "ratio", atLeast: 10 },
       },
       {
-        scenario: "processor time of a paid GET, 128 at once",
+        scenario: "processor time of the seller for a paid GET, 128 at once",
         ours: { value: rates.processorMs.ours, unit: "ms" },
         reference: { value: rates.processorMs.reference, unit: "ms" },
         ratio: { value: rates.processorMs.ours / rates.processorMs.reference },

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
@@ -9,126 +10,194 @@ import autocannon from "autocannon";
 import { answerChallenge, fetchChallenge } from "../support/answer-challenge.ts";
 import type { Figure } from "../support/figure.ts";
 import { getPaid } from "../support/get-paid.ts";
-import { percentile, timeConcurrently } from "../support/measure.ts";
+import { timeConcurrently } from "../support/measure.ts";
+import { comparePairs, takePairedTurns } from "../support/paired-turns.ts";
 import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
 import { fundPayers, requirementsOf, signPayments } from "../support/signed-payments.ts";
 import { untilAtRest } from "../support/until-at-rest.ts";
 
-const turns = 8;
-const paidPerTurn = 512;
-const unpaidPerTurn = 8_000;
+const turns = Number(process.env.BENCH_PAIRS ?? 40);
+const warmUp = 1_024;
+const paidPerTurn = 192;
+const unpaidPerTurn = 1_600;
 const atOnce = 128;
 const connections = 32;
+/** Another checkout of this repository, such as that of an earlier release. */
+const { BENCH_BEFORE: before } = process.env;
 
-/** The wires beside one another: processor time of their sellers, in paired turns. */
+/** The common parts of all sellers of a run. */
+interface Place {
+  devnet: Devnet;
+  folder: string;
+  program: string;
+}
+
+/** The wires beside one another: processor time of their sellers, in many short turns. */
 export async function wires(): Promise<Figure[]> {
   const devnet = await startDevnet({ accountCount: 40 });
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   try {
     await fundPayers(devnet);
     const source = new URL("../support/seller-process.ts", import.meta.url);
-    const program = await bundleProgram(source, folder, { minifies: true });
-    const start = (kind: "ours" | "bare", mpp: boolean) =>
-      startSellerProcess(program, {
-        kind,
-        mpp,
-        rpcUrl: devnet.rpcUrl,
-        chainId: devnet.chainId,
-        relayer: { privateKey: devnet.accounts.relayer.privateKey },
-        ledger: `sqlite:${join(folder, `ledger-${kind}-${mpp}.db`)}`,
-        requirements: requirementsOf(devnet),
-      });
-    return [await paid(devnet, await start("ours", true)), ...(await unpaid(start))];
+    const program = await bundleProgram(source, join(folder, "own"), { minifies: true });
+    const place = { devnet, folder, program };
+    return [...(await paid(place)), ...(await unpaid(place))];
   } finally {
     await rm(folder, { recursive: true, force: true });
     await devnet.stop();
   }
 }
 
-/** Paid GETs at one seller. Turns of the two wires change places, since a chain slows down. */
-async function paid(devnet: Devnet, seller: SellerProcess): Promise<Figure> {
+/** Payments of one wire at one seller. */
+interface Sale {
+  seller: SellerProcess;
+  /** Values of the header that pays. */
+  payments: string[];
+  headerName: string;
+}
+
+/**
+ * Paid GETs by version 2 and by MPP at one seller, and by version 2 at that of another checkout in
+ * `BENCH_BEFORE`.
+ */
+async function paid(place: Place): Promise<Figure[]> {
+  const { devnet } = place;
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce, timeout: 2_000 });
-  const count = (turns + 1) * paidPerTurn;
-  const url = `http://127.0.0.1:${seller.port}/weather`;
+  const sellers: SellerProcess[] = [];
   try {
-    const version2 = (await signPayments(devnet, count)).map(encodePaymentPayload);
-    const mpp: string[] = [];
-    for (let index = 0; index < count; index += 1) {
-      mpp.push(await answerChallenge(devnet, await fetchChallenge(url), index));
+    const ours = await startSeller(place, "ours", { mpp: true });
+    sellers.push(ours);
+    const sales = [await byVersion2(devnet, ours), await byMpp(devnet, ours)];
+    if (before !== undefined) {
+      const earlier = await startEarlier(place, before);
+      sellers.push(earlier);
+      sales.push(await byVersion2(devnet, earlier));
     }
-    const jobs = [
-      { jobs: version2, headerName: headerName.paymentSignature, ms: [] as number[] },
-      { jobs: mpp, headerName: headerName.authorization, ms: [] as number[] },
-    ] as const;
-    for (let turn = 0; turn <= turns; turn += 1) {
-      for (const wire of turn % 2 === 0 ? jobs : jobs.toReversed()) {
-        await untilAtRest(devnet);
-        const took = await processorMs(seller, paidPerTurn, () =>
-          timeConcurrently(wire.jobs.splice(0, paidPerTurn), atOnce, (header) =>
-            getPaid({ port: seller.port, agent, header, headerName: wire.headerName }),
-          ),
+    const take = ({ seller, payments, headerName }: Sale, amount: number) =>
+      processorMs(seller, amount, async () => {
+        await timeConcurrently(payments.splice(0, amount), atOnce, (header) =>
+          getPaid({ port: seller.port, agent, header, headerName }),
         );
-        // The first turn warms up.
-        if (turn > 0) wire.ms.push(took);
-      }
-    }
-    const [{ ms: theirs }, { ms: ours }] = jobs;
-    const ratios = ours.map((value, turn) => value / (theirs[turn] ?? Number.NaN));
-    return {
-      scenario: "processor time of a paid GET by MPP, beside version 2",
-      ours: { value: percentile(ours, 0.5), unit: "ms" },
-      ratio: {
-        value: percentile(ratios, 0.5),
-        to: `${percentile(theirs, 0.5).toFixed(3)} ms by version 2`,
-        turns: ratios,
-      },
-      goal: { of: "ratio", atMost: 1.05 },
-    };
+        // Its late blocks are of this turn, and not of the next one.
+        await untilAtRest(devnet);
+      });
+    for (const sale of sales) await take(sale, warmUp);
+    const [version2 = [], mpp = [], earlier] = await takePairedTurns(sales, turns, (sale) =>
+      take(sale, paidPerTurn),
+    );
+    return [
+      compare("processor time of a paid GET by MPP, beside version 2", mpp, {
+        beside: version2,
+        name: "by version 2",
+        atMost: 1.05,
+      }),
+      ...(earlier === undefined
+        ? []
+        : [
+            compare("processor time of a paid GET by version 2, beside an earlier one", version2, {
+              beside: earlier,
+              name: "before",
+              atMost: 1.13,
+            }),
+          ]),
+    ];
   } finally {
     agent.destroy();
-    await seller.stop();
+    for (const seller of sellers) await seller.stop();
   }
 }
 
-/** Unpaid GETs beside a bare route: with both offers of x402, and with the challenge of MPP, too. */
-async function unpaid(
-  start: (kind: "ours" | "bare", mpp: boolean) => Promise<SellerProcess>,
-): Promise<Figure[]> {
-  const sellers = [
-    await start("bare", false),
-    await start("ours", false),
-    await start("ours", true),
-  ];
-  try {
-    const times = sellers.map((): number[] => []);
-    for (let turn = 0; turn <= turns; turn += 1) {
-      for (const [index, seller] of sellers.entries()) {
-        const url = `http://127.0.0.1:${seller.port}/weather`;
-        const took = await processorMs(seller, unpaidPerTurn, () =>
-          autocannon({ url, connections, amount: unpaidPerTurn }),
-        );
-        if (turn > 0) times[index]?.push(took);
-      }
-    }
-    const [bare = [], x402 = [], all = []] = times;
-    return [figure("x402 alone", x402), figure("all three offers", all)];
+const paidCount = warmUp + turns * paidPerTurn;
 
-    function figure(name: string, ours: readonly number[]): Figure {
-      const ratios = ours.map((value, turn) => (bare[turn] ?? Number.NaN) / value);
+async function byVersion2(devnet: Devnet, seller: SellerProcess): Promise<Sale> {
+  const payments = (await signPayments(devnet, paidCount)).map(encodePaymentPayload);
+  return { seller, payments, headerName: headerName.paymentSignature };
+}
+
+async function byMpp(devnet: Devnet, seller: SellerProcess): Promise<Sale> {
+  const url = `http://127.0.0.1:${seller.port}/weather`;
+  const payments: string[] = [];
+  for (let index = 0; index < paidCount; index += 1) {
+    payments.push(await answerChallenge(devnet, await fetchChallenge(url), index));
+  }
+  return { seller, payments, headerName: headerName.authorization };
+}
+
+/** Unpaid GETs beside a bare route: with both offers of x402, and with the challenge of MPP, too. */
+async function unpaid(place: Place): Promise<Figure[]> {
+  const sellers: SellerProcess[] = [];
+  try {
+    sellers.push(await startSeller(place, "bare", { mpp: false }));
+    for (const mpp of [false, true]) sellers.push(await startSeller(place, "ours", { mpp }));
+    const take = (seller: SellerProcess, amount: number) =>
+      processorMs(seller, amount, () =>
+        autocannon({ url: `http://127.0.0.1:${seller.port}/weather`, connections, amount }),
+      );
+    for (const seller of sellers) await take(seller, 8 * unpaidPerTurn);
+    const [bare = [], x402 = [], all = []] = await takePairedTurns(sellers, turns, (seller) =>
+      take(seller, unpaidPerTurn),
+    );
+    return [asRate("x402 alone", x402), asRate("all three offers", all)];
+
+    function asRate(name: string, times: readonly number[]): Figure {
+      const { ours, theirs, ratio, spread } = comparePairs(bare, times);
       return {
         scenario: `processor time of an unpaid GET, ${name}, as rate beside a bare route`,
-        ours: { value: percentile(ours, 0.5), unit: "ms" },
-        ratio: {
-          value: percentile(ratios, 0.5),
-          to: `${percentile(bare, 0.5).toFixed(4)} ms bare`,
-          turns: ratios,
-        },
+        ours: { value: theirs, unit: "ms", note: spread },
+        ratio: { value: ratio, to: `${ours.toFixed(4)} ms bare` },
         goal: { of: "ratio", atLeast: 0.9 },
       };
     }
   } finally {
     for (const seller of sellers) await seller.stop();
   }
+}
+
+function compare(
+  scenario: string,
+  times: readonly number[],
+  { beside, name, atMost }: { beside: readonly number[]; name: string; atMost: number },
+): Figure {
+  const { ours, theirs, ratio, spread } = comparePairs(times, beside);
+  return {
+    scenario,
+    ours: { value: ours, unit: "ms", note: spread },
+    ratio: { value: ratio, to: `${theirs.toFixed(3)} ms ${name}` },
+    goal: { of: "ratio", atMost },
+  };
+}
+
+function startSeller(
+  { devnet, folder, program }: Place,
+  kind: "ours" | "bare",
+  { mpp }: { mpp: boolean },
+): Promise<SellerProcess> {
+  return startSellerProcess(program, {
+    kind,
+    mpp,
+    rpcUrl: devnet.rpcUrl,
+    chainId: devnet.chainId,
+    relayer: { privateKey: devnet.accounts.relayer.privateKey },
+    ledger: `sqlite:${join(folder, `ledger-${kind}-${mpp}.db`)}`,
+    requirements: requirementsOf(devnet),
+  });
+}
+
+/** The seller of another checkout, with a relayer of its own. */
+async function startEarlier({ devnet, folder }: Place, checkout: string): Promise<SellerProcess> {
+  const source = pathToFileURL(join(checkout, "bench/support/seller-process.ts"));
+  const program = await bundleProgram(source, join(folder, "before"), { minifies: true });
+  const { privateKey } = devnet.accounts.deployer;
+  return startSellerProcess(program, {
+    kind: "ours",
+    rpcUrl: devnet.rpcUrl,
+    chainId: devnet.chainId,
+    relayer: { privateKey },
+    // The relayer's key in the options of 654c325.
+    ...{ privateKey },
+    ledger: `sqlite:${join(folder, "ledger-before.db")}`,
+    requirements: requirementsOf(devnet),
+  });
 }
 
 /** Processor time of a seller for each of this many requests, in milliseconds. */

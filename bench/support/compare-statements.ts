@@ -6,7 +6,7 @@ export interface CountedStatements {
 
 const shownLength = 160;
 
-/** What came between two counts, the first one before the second. */
+/** Statements between two counts, the first one before the second. */
 export function countedBetween(
   before: CountedStatements,
   after: CountedStatements,

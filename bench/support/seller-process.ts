@@ -8,7 +8,7 @@ import express, { type RequestHandler } from "express";
 
 /** The parent's options in the environment variable `SELLER`. */
 export interface SellerOptions {
-  kind: "ours" | "reference" | "bare";
+  kind: "ours" | "channels" | "reference" | "reference channels" | "bare";
   rpcUrl: string;
   chainId: number;
   /** The reference implementation has one address, of a private key. */
@@ -19,19 +19,23 @@ export interface SellerOptions {
   requirements: PaymentRequirements;
   /** Challenges of MPP beside the offers of x402. Default: those for tokens that buyers know. */
   mpp?: boolean;
+  /** Key of a console on a listener of its own, in the same process. Default: there is none. */
+  consoleKey?: string;
+  /** A page with which people pay, beside the offers for programs. Default `false`. */
+  hasPaywall?: boolean;
 }
 
 const options: SellerOptions = JSON.parse(process.env.SELLER ?? "");
 
 const app = express();
 app.disable("x-powered-by");
-const { gate, close } = await createGate();
+const { gate, consoleUrl, close } = await createGate();
 if (gate !== undefined) app.use(gate);
 app.get("/weather", (_request, response) => {
   response.json({ forecast: "sun" });
 });
 const server = createServer(app).listen(0, "127.0.0.1", () => {
-  process.send?.({ port: (server.address() as AddressInfo).port });
+  process.send?.({ port: (server.address() as AddressInfo).port, consoleUrl });
 });
 let peak = 0;
 setInterval(() => {
@@ -66,6 +70,7 @@ function countDescriptors(): number {
 /** Each loads its own code only, as a real seller would. */
 async function createGate(): Promise<{
   gate?: RequestHandler;
+  consoleUrl?: string;
   close: () => Promise<void>;
 }> {
   const close = async () => undefined;
@@ -75,6 +80,14 @@ async function createGate(): Promise<{
     case "ours": {
       const { createOurGate } = await import("./our-gate.ts");
       return createOurGate(options);
+    }
+    case "channels": {
+      const { createOurChannelGate } = await import("./our-channel-gate.ts");
+      return createOurChannelGate(options);
+    }
+    case "reference channels": {
+      const { createReferenceChannelGate } = await import("./reference-channel-gate.ts");
+      return { gate: createReferenceChannelGate(options), close };
     }
     case "reference": {
       const { createReferenceGate } = await import("./reference-gate.ts");

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import type { SellerOptions } from "./seller-process.ts";
 
 /** Resources that a process has used since its start. */
@@ -17,6 +18,8 @@ export interface Usage {
 /** A seller that runs in a process of its own. */
 export interface SellerProcess {
   port: number;
+  /** Address of its console, if it has one. */
+  consoleUrl: string | undefined;
   usage(): Promise<Usage>;
   /** Ends it at once. */
   stop(): Promise<void>;
@@ -37,13 +40,16 @@ export async function startSellerProcess(
     env: { ...process.env, SELLER: JSON.stringify(options), NODE_ENV: "production" },
     execArgv: [],
   });
-  const { port } = await answer<{ port: number }>(child);
+  const { port, consoleUrl } = await answer<Pick<SellerProcess, "port" | "consoleUrl">>(child);
   return {
-    port,
+    ...{ port, consoleUrl },
     usage: async () => {
-      const usage = answer<Usage>(child);
+      const answered = answer<Omit<Usage, "processorSeconds"> & Partial<Usage>>(child);
       child.send("usage");
-      return usage;
+      const usage = await answered;
+      // A program of an earlier commit may not know its processor time.
+      const { processorSeconds = processorSecondsOf(child.pid) } = usage;
+      return { ...usage, processorSeconds };
     },
     stop: async () => {
       if (child.exitCode !== null) return;
@@ -57,6 +63,19 @@ export async function startSellerProcess(
       await exited;
     },
   };
+}
+
+/** Processor time of a process's threads; NaN on a system without `/proc`. */
+function processorSecondsOf(pid: number | undefined): number {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const schedule = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8");
+      return Number(schedule.split(" ", 1)[0]);
+    });
+    return threads.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e9;
+  } catch {
+    return Number.NaN;
+  }
 }
 
 async function answer<T>(child: ChildProcess): Promise<T> {
