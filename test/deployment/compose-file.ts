@@ -25,6 +25,9 @@ const service = z.object({
   healthcheck: z.object({ test: z.array(z.string()) }).optional(),
   entrypoint: z.array(z.string()).optional(),
   command: z.array(z.string()).optional(),
+  networks: z
+    .strictObject({ default: z.strictObject({ aliases: z.array(z.string()) }) })
+    .optional(),
 });
 
 const composeFile = z.object({

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { devSeedPhrase } from "@coinslot/devnet";
 import { Ajv } from "ajv";
@@ -17,7 +17,12 @@ const { services, volumes, secrets } = readComposeFile();
 const stages = readStages();
 const named = Object.entries(services);
 const ours = named.filter(([, { build }]) => build !== undefined);
-const databases = named.filter(([, { image }]) => image !== undefined);
+const pulled = named.filter(([, { image }]) => image !== undefined);
+const databases = pulled.filter(([name]) => name.endsWith("postgres"));
+const monitoring = pulled.filter(([, { profiles }]) => profiles.includes("monitoring"));
+
+/** Volumes of a name, and files of this repository. */
+const isFile = (volume: string) => volume.startsWith("./");
 
 /** The environment of a service: its image's, and its own. */
 function environmentIn({ build, environment }: ComposeService): Record<string, string> {
@@ -39,7 +44,7 @@ describe("docker-compose.yml", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  it.each(ours)("drops %s's unneeded privileges", (_name, service) => {
+  it.each([...ours, ...monitoring])("drops %s's unneeded privileges", (_name, service) => {
     expect(service).toMatchObject({ init: true, read_only: true, cap_drop: ["ALL"] });
     expect(service.security_opt).toEqual(["no-new-privileges:true"]);
   });
@@ -56,6 +61,11 @@ describe("docker-compose.yml", () => {
       // One-shot services print a note or make a key, and end.
       if (entrypoint !== undefined) continue;
       expect(stage && textsOf(stage, "HEALTHCHECK"), build?.target).toHaveLength(1);
+    }
+    expect([...databases, ...monitoring].toSorted()).toEqual(pulled.toSorted());
+    for (const [, { image, healthcheck }] of monitoring) {
+      expect(image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+$/);
+      expect(healthcheck?.test).toContain("wget");
     }
     for (const [, { image, healthcheck }] of databases) {
       expect(image).toMatch(/^postgres:\d+-\w+$/);
@@ -77,7 +87,7 @@ describe("docker-compose.yml", () => {
     const url = "http://127.0.0.1/api/v1/plasma/usdt/0x12/token-balances";
     const commands = printed.map(([, line = ""]) => line.replace(/\$\{sold\}/, url));
     expect(commands.filter((line) => line.startsWith("npm run coinslot -- pay "))).toHaveLength(2);
-    expect(commands).toHaveLength(5);
+    expect(commands).toHaveLength(7);
     const context = { blocks: [], folders: ["."], isKnownVariable: () => false };
     const complaints = commands
       .flatMap(readShellCommands)
@@ -94,7 +104,9 @@ describe("docker-compose.yml", () => {
       const [, { depends_on: waitsFor } = { depends_on: {} }] = guide ?? [];
       const prefix = profile === "devnet" ? "devnet-" : "";
       expect(Object.keys(waitsFor)).toEqual(
-        expect.arrayContaining([`${prefix}facilitator`, `${prefix}paid-indexer`]),
+        expect.arrayContaining(
+          ["console", "facilitator", "paid-indexer"].map((name) => `${prefix}${name}`),
+        ),
       );
     }
   });
@@ -147,7 +159,9 @@ describe("docker-compose.yml", () => {
   });
 
   it("declares exactly the used volumes and secrets, and git ignores the secrets", () => {
-    const used = named.flatMap(([, each]) => each.volumes.map((volume) => volume.split(":")[0]));
+    const used = named
+      .flatMap(([, each]) => each.volumes.filter((volume) => !isFile(volume)))
+      .map((volume) => volume.split(":")[0]);
     expect(Object.keys(volumes).toSorted()).toEqual([...new Set(used)].toSorted());
     const read = named.flatMap(([, each]) => each.secrets);
     expect(Object.keys(secrets).toSorted()).toEqual([...new Set(read)].toSorted());
@@ -158,11 +172,12 @@ describe("docker-compose.yml", () => {
   });
 
   it("publishes to this machine only, on the image's ports", () => {
-    for (const [name, service] of ours) {
+    for (const [name, service] of named) {
       for (const port of service.ports) {
         const [address, outside, inside] = port.split(":");
         expect(address, name).toBe("127.0.0.1");
         expect(outside).toBe(inside);
+        if (service.build === undefined) continue;
         const stage = stages.get(service.build?.target ?? "");
         expect(stage && textsOf(stage, "EXPOSE"), name).toEqual([inside]);
       }
@@ -180,6 +195,31 @@ describe("docker-compose.yml", () => {
       const stage = stages.get(service?.build?.target ?? "");
       if (stage) expect(textsOf(stage, "EXPOSE")).toEqual([url.port]);
     }
+  });
+
+  it("mounts files of this repository that exist, to be read alone", () => {
+    const files = named.flatMap(([, each]) => each.volumes.filter(isFile));
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) {
+      const [path = "", , mode] = file.split(":");
+      expect(existsSync(join(root, path)), path).toBe(true);
+      expect(mode, file).toBe("ro");
+    }
+  });
+
+  it.each(["devnet", "live"])("opens a console for %s, under the names of its port", (profile) => {
+    const [console, ...others] = named.filter(
+      ([, { build, profiles }]) => build?.target === "console" && profiles.includes(profile),
+    );
+    expect(others).toEqual([]);
+    const [port = ""] = console?.[1].ports ?? [];
+    const [, outside] = port.split(":");
+    const stage = stages.get("console");
+    const args: unknown = JSON.parse((stage && textsOf(stage, "CMD")[0]) ?? "[]");
+    expect(args).toEqual([
+      ...["console", "--host", "0.0.0.0", "--port", outside],
+      ...["--origin", `http://localhost:${outside}`, "--origin", `http://127.0.0.1:${outside}`],
+    ]);
   });
 
   it("takes variables of .env that .env.example documents, with the same defaults", () => {

@@ -54,6 +54,7 @@ function peersBelow(name: string): string[] {
 describe("the Dockerfile", () => {
   it("has a target for each app", () => {
     expect(targets.map(({ name }) => name).toSorted()).toEqual([
+      "console",
       "devnet",
       "facilitator",
       "indexer",
@@ -126,7 +127,7 @@ describe("the Dockerfile", () => {
       if (URL.canParse(health)) {
         expect(new URL(health).port).toBe(port);
         expect(isServedPath(new URL(health).pathname, [])).toBe(true);
-        expect(Object.values(environmentOf(stage))).toContain(port);
+        expect([...Object.values(environmentOf(stage)), ...args]).toContain(port);
       } else expect(args).toContain(health.replace(/\/PAY_TO$/, ""));
     },
   );

@@ -8,7 +8,7 @@ import { findSetting, settingsOf } from "./known-settings.ts";
 const variables = readExampleVariables();
 const services = Object.values(settingsOf);
 
-/** The command's variables besides the settings of the services. */
+/** The variables of the command and the middleware besides the settings of the services. */
 const ofTheCommand = [
   "WALLET_SEED_PHRASE",
   "WALLET_PRIVATE_KEY",
@@ -16,6 +16,9 @@ const ofTheCommand = [
   "SELLER_PRIVATE_KEY",
   "FLOAT_SEED_PHRASE",
   "FLOAT_PRIVATE_KEY",
+  "COINSLOT_MPP_SECRETS",
+  "COINSLOT_CONSOLE_KEY",
+  "COINSLOT_CONSOLE_READER_KEY",
   "COINSLOT_OPERATOR_URL",
   "COINSLOT_OPERATOR_KEY",
   "BRIDGE_RPC_URL",
@@ -61,7 +64,7 @@ describe(".env.example", () => {
   it("holds no secret: secrets are empty, or show a public value's place", () => {
     const secrets = [
       ...services.flat().filter(({ isSecret }) => isSecret === true),
-      ...ofTheCommand.filter((name) => /SEED|KEY/.test(name)).map((name) => ({ name })),
+      ...ofTheCommand.filter((name) => /SEED|KEY|SECRETS/.test(name)).map((name) => ({ name })),
     ];
     const filled = variables.filter(
       ({ name, value }) => findSetting(secrets, name) && !/^(|sqlite:.*|https:.*)$/.test(value),

@@ -12,8 +12,9 @@ export interface KnownSetting {
 
 /** The settings that each service reads from its environment. */
 export const settingsOf: Readonly<
-  Record<"facilitator" | "indexer" | "paid-indexer", readonly KnownSetting[]>
+  Record<"console" | "facilitator" | "indexer" | "paid-indexer", readonly KnownSetting[]>
 > = {
+  console: facilitatorSettings.filter(({ name }) => name === "COINSLOT_LEDGER"),
   facilitator: facilitatorSettings,
   indexer: indexerSettings,
   "paid-indexer": paidIndexerSettings,

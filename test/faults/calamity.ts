@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LiveChain } from "./live-chain.ts";
 import type { Random } from "./seeded-random.ts";
 import type { SellerFleet } from "./seller-fleet.ts";
-import { type KillPoint, killPoints } from "./worker-messages.ts";
+import type { KillPoint } from "./worker-messages.ts";
 
 /** Where a worker was when it died: a named point, or wherever it happened to be. */
 export type KillPlace = KillPoint | "any moment";
@@ -14,8 +14,6 @@ export interface Calamities {
   freezes: number;
 }
 
-/** A fault point that is not reached in this time is replaced by a kill at any moment. */
-const patienceMs = 4_000;
 /** Longer than the lease of a relayer and than the heartbeat. */
 const freezeMs = { least: 3_500, most: 6_000 };
 
@@ -26,19 +24,23 @@ const freezeMs = { least: 3_500, most: 6_000 };
 export async function strike(options: {
   kills: number;
   fleet: SellerFleet;
-  chain: LiveChain;
+  chain: Pick<LiveChain, "reorganise">;
   random: Random;
+  /** Fault points at which workers die. */
+  points: readonly [KillPoint, ...KillPoint[]];
+  /** A fault point that is not reached in this time is replaced by a kill at any moment. */
+  patienceMs?: number;
   /** Lets the n-th share of the load begin, and resolves when the shares before it have begun. */
   feed: (share: number) => Promise<void>;
 }): Promise<Calamities> {
-  const { kills: wanted, fleet, chain, random, feed } = options;
+  const { kills: wanted, fleet, chain, random, points, feed, patienceMs = 4_000 } = options;
   const kills = new Map<KillPlace, number>();
   const thawing: Promise<void>[] = [];
   for (let kill = 0; kill < wanted; kill += 1) {
     if (random.chance(0.15)) thawing.push(freezeOne());
     if (kill === 0 || random.chance(0.3)) chain.reorganise();
     await fleet.anyone();
-    const point = random.chance(0.75) ? random.pick(killPoints) : undefined;
+    const point = random.chance(0.75) ? random.pick(points) : undefined;
     const place = await killOnce(point, () => feed(kill));
     kills.set(place, (kills.get(place) ?? 0) + 1);
   }

@@ -9,10 +9,21 @@ export interface ChainRecord {
   executionsOf(purchase: Purchase): readonly Hex[];
   /** Number of transfers from its payer to the seller on the chain. */
   transfersToSeller(payer: Address): number;
+  /** Transfers of an account that its authorizations made, by nonce in lower case. */
+  authorizedBy(account: Address): ReadonlyMap<string, AuthorizedTransfer>;
+  /** Number of transfers from an account, however they were made. */
+  transfersFrom(account: Address): number;
   /** Transactions that the account has sent. */
   nonce: number;
   /** Transactions that wait in the node's mempool, with or without a gap before them. */
   waiting: number;
+}
+
+/** A transfer by an authorization. */
+export interface AuthorizedTransfer {
+  to: Address;
+  value: bigint;
+  hash: Hex;
 }
 
 /** Reads the whole chain. */
@@ -51,6 +62,20 @@ export async function readChain(devnet: Devnet): Promise<ChainRecord> {
         })
         .map(({ hash }) => hash);
     },
+    authorizedBy(account) {
+      const own = keyOf(account, "0x").slice(0, -2);
+      const made = new Map<string, AuthorizedTransfer>();
+      for (const [key, uses] of executions) {
+        if (!key.startsWith(own)) continue;
+        for (const { hash, logIndex } of uses) {
+          const moved = transfers.get(`${hash} ${logIndex + 1} ${toLowerHex(account)}`);
+          if (moved !== undefined) made.set(key.slice(own.length), { ...moved, hash });
+        }
+      }
+      return made;
+    },
+    transfersFrom: (account) =>
+      [...transfers.keys()].filter((key) => key.endsWith(` ${toLowerHex(account)}`)).length,
     transfersToSeller: (payer) => toSeller.get(toLowerHex(payer)) ?? 0,
     nonce,
     waiting: pool.pending + pool.queued,

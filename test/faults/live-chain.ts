@@ -6,9 +6,13 @@ import { type Purchase, price, tokenDomain } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
 
 /** A chain that mines on its own, with other senders. */
-export interface LiveChain {
+export interface LiveChain extends MovingChain {
   /** Carries out a purchase's plan. */
   interfere(purchase: Purchase): Promise<void>;
+}
+
+/** A chain that mines on its own, and reorganises. */
+export interface MovingChain {
   /**
    * Replaces the last blocks, as soon as the lowest of them has transactions; some of those are
    * lost.
@@ -31,14 +35,17 @@ const gas = 200_000n;
 const ignore = () => undefined;
 
 /** Begins to mine: a block every 50 to 400 ms, and 1.5 s in 2 of 100 cases. */
-export function startLiveChain(options: { devnet: Devnet; random: Random }): LiveChain {
-  const { devnet, random } = options;
-  const { client, token } = devnet;
-  const stranger = devnet.accounts.deployer.address;
+export function startMovingChain({
+  devnet,
+  random,
+}: {
+  devnet: Devnet;
+  random: Random;
+}): MovingChain {
+  const { client } = devnet;
   const replaced = new Set<Hex>();
   let wishedDepth: number | undefined;
   let reorganisations = 0;
-  let last: Promise<void> = Promise.resolve();
   let isStopped = false;
   const mining = mine();
 
@@ -82,6 +89,30 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
       ReturnType: Hex;
     }>({ method: "eth_getRawTransactionByHash", params: [hash] });
   }
+
+  return {
+    replaced,
+    reorganise() {
+      wishedDepth = random.between(1, deepest);
+    },
+    calm() {
+      wishedDepth = undefined;
+    },
+    reorganisations: () => reorganisations,
+    async stop() {
+      isStopped = true;
+      await mining;
+    },
+  };
+}
+
+/** Begins to mine, with other senders. */
+export function startLiveChain(options: { devnet: Devnet; random: Random }): LiveChain {
+  const { devnet } = options;
+  const { client, token } = devnet;
+  const stranger = devnet.accounts.deployer.address;
+  const moving = startMovingChain(options);
+  let last: Promise<void> = Promise.resolve();
 
   /**
    * Broadcasts without a check of success, one call after the other: the node gives one nonce to
@@ -130,14 +161,7 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
   }
 
   return {
-    replaced,
-    reorganise() {
-      wishedDepth = random.between(1, deepest);
-    },
-    calm() {
-      wishedDepth = undefined;
-    },
-    reorganisations: () => reorganisations,
+    ...moving,
     async interfere(purchase) {
       switch (purchase.interference) {
         case "none":
@@ -150,10 +174,6 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
         case "drained":
           return drain(purchase);
       }
-    },
-    async stop() {
-      isStopped = true;
-      await mining;
     },
   };
 }

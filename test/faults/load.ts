@@ -26,10 +26,12 @@ export function startLoad(options: {
   chain: LiveChain;
   /** Aborts buyers who still have no answer. */
   signal: AbortSignal;
+  /** Called at the end of each purchase. */
+  onBought?: (bought: Bought) => void;
   /** Records requests and answers. */
   log?: Logger | undefined;
 }): Load {
-  const { devnet, purchases, concurrency, sellerUrl, chain, signal, log } = options;
+  const { devnet, purchases, concurrency, sellerUrl, chain, signal, onBought, log } = options;
   let allowed = 0;
   let next = 0;
   let waiting: (() => void)[] = [];
@@ -65,6 +67,7 @@ export function startLoad(options: {
       });
       await interfering;
       bought.push(ended);
+      onBought?.(ended);
     }
   }
 

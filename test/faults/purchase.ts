@@ -113,6 +113,11 @@ function plan(
   };
 }
 
+/** Key of the account that pays refunds. */
+export function floatKeyOf(random: Random): Hex {
+  return digestOf(`${random.fork("float").next()} float`);
+}
+
 function payerOf(random: Random, name: string): PrivateKeyAccount {
   return privateKeyToAccount(digestOf(`${random.fork(name).next()} ${name}`));
 }

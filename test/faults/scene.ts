@@ -32,8 +32,10 @@ export async function openScene(options: {
   random: Random;
   postgresUrl?: string | undefined;
   faultShare: number;
+  /** Default: the seller by transfers. */
+  source?: URL;
 }): Promise<Scene> {
-  const { random, postgresUrl, faultShare } = options;
+  const { random, postgresUrl, faultShare, source = workerSource } = options;
   const directory = await mkdtemp(join(tmpdir(), "coinslot-faults-"));
   const runsFile = join(directory, "handler-runs.txt");
   await appendFile(runsFile, "");
@@ -48,7 +50,7 @@ export async function openScene(options: {
     proxy,
     directory,
     program: {
-      file: await bundleProgram(workerSource, directory),
+      file: await bundleProgram(source, directory),
       options: {
         network: devnet.network,
         rpcUrl: proxy.url,

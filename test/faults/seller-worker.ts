@@ -8,10 +8,10 @@ import { paymentMiddleware } from "@coinslot/express";
 import { createFacilitator, type LedgerPayment } from "@coinslot/facilitator";
 import { readFacilitatorArguments } from "@coinslot/protocol";
 import express from "express";
+import { createFaultPoints } from "./fault-points.ts";
 import { createFileLogger } from "./file-logger.ts";
 import { failsOnce, tokenDomain } from "./purchase.ts";
 import {
-  type KillPoint,
   type ListedPayment,
   runnerMessageSchema,
   type WorkerMessage,
@@ -19,31 +19,19 @@ import {
 } from "./worker-messages.ts";
 
 const options = workerOptionsSchema.parse(JSON.parse(process.argv[2] ?? ""));
-const { network, payTo, token, price, validitySeconds } = options;
-let doom: { point: KillPoint; passes: number; signal: "SIGKILL" | "SIGSTOP" } | undefined;
+const { network, payTo, token, price, validitySeconds, floatKey, webhook } = options;
+const log = createFileLogger(options.logFile);
+const { obey, pass } = createFaultPoints(log);
 
 process.on("disconnect", () => process.exit());
 process.on("message", (message) => {
-  const parsed = runnerMessageSchema.parse(message);
-  switch (parsed.type) {
-    case "kill-at":
-      doom = { point: parsed.point, passes: parsed.passes, signal: "SIGKILL" };
-      return;
-    case "freeze-at":
-      doom = { point: parsed.point, passes: parsed.passes, signal: "SIGSTOP" };
-      return;
-    case "live":
-      doom = undefined;
-      return;
-    case "list-payments":
-      listPayments().then(
-        (payments) => tell({ type: "payments", payments }),
-        (error: unknown) => log.error({ err: error }, "the payments could not be listed"),
-      );
-  }
+  if (obey(runnerMessageSchema.parse(message))) return;
+  listPayments().then(
+    (payments) => tell({ type: "payments", payments }),
+    (error: unknown) => log.error({ err: error }, "the payments could not be listed"),
+  );
 });
 
-const log = createFileLogger(options.logFile);
 const facilitator = createFacilitator({
   networks: [{ network, rpcUrls: [options.rpcUrl], relayer: { privateKey: options.relayerKey } }],
   ledger: options.ledger,
@@ -51,7 +39,9 @@ const facilitator = createFacilitator({
   // Shorter than in production, so that a run sees many takeovers.
   settleTimeoutSeconds: 10,
   heartbeatLeaseSeconds: 3,
-  times: { leaseMs: 2_000, sweepMs: 500, resendMs: 1_000, replaceMs: 4_000 },
+  times: { leaseMs: 2_000, sweepMs: 500, resendMs: 1_000, replaceMs: 4_000, refundMs: 300 },
+  refunds: floatKey === undefined ? undefined : { privateKey: floatKey },
+  webhooks: webhook && [{ ...webhook, unsafeAllowPrivateAddresses: true }],
   faultPoint: pass,
 }).onAfterSettle(({ paymentPayload, requirements, result }) => {
   if (result.success) return pass("settled");
@@ -79,7 +69,10 @@ const gate = paymentMiddleware(
     "GET /upfront/:number": { accepts, maxTimeoutSeconds: validitySeconds, paymentFlow: "upfront" },
   },
   facilitator,
-  { mpp: true, onError: (error) => log.warn({ err: error }, "the middleware reported a fault") },
+  {
+    mpp: { mode: true, secrets: options.challengeSecrets },
+    onError: (error) => log.warn({ err: error }, "the middleware reported a fault"),
+  },
 );
 const app = express();
 app.get("/readyz", (_request, response) => {
@@ -110,20 +103,6 @@ function hasRun(path: string): boolean {
   return readFileSync(options.runsFile, "utf8").includes(` ${path}\n`);
 }
 
-/**
- * Dies or stands still here if it is the time. Nothing that was begun is ended: the kernel takes
- * the process away, or stops it.
- */
-function pass(point: KillPoint | "refund_signed" | "refund_queued"): void {
-  if (doom?.point !== point) return;
-  const { signal } = doom;
-  const passes = doom.passes - 1;
-  doom = passes > 0 ? { point, passes, signal } : undefined;
-  if (passes > 0) return;
-  log.info({ point, signal }, "the seller is at its fault point");
-  process.kill(process.pid, signal);
-}
-
 function tell(message: WorkerMessage): void {
   process.send?.(message);
 }
@@ -136,7 +115,8 @@ async function listPayments(): Promise<ListedPayment[]> {
     listed.push(...page.payments);
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  return listed.map(({ authorization, state, inclusion, reason, finalAt, deliveredAt }) => ({
+  return listed.map(({ id, authorization, state, inclusion, reason, finalAt, deliveredAt }) => ({
+    id,
     payer: authorization.payer,
     nonce: authorization.nonce,
     state,

@@ -1,11 +1,11 @@
 import type { FaultReport } from "./fault-run.ts";
-import { killPoints } from "./worker-messages.ts";
+import { killPoints, refundPoints } from "./worker-messages.ts";
 
 /** A report as text, for people. */
 export function summarise(report: FaultReport): string {
   const { bought, ledger, rpc, violations } = report;
   const kills = [...report.kills.values()].reduce((sum, count) => sum + count, 0);
-  const places = [...killPoints, "any moment" as const];
+  const places = [...killPoints, ...refundPoints, "any moment" as const];
   const lines = [
     ["seed", report.seed],
     ["engine", `${report.engine}, ${report.processes} at a time, ${report.seconds.toFixed(0)} s`],
@@ -20,6 +20,9 @@ export function summarise(report: FaultReport): string {
     ["interferences", list([...countBy(bought, ({ purchase }) => purchase.interference)])],
     ["handler runs", `${report.handlerRuns}`],
     ["ledger", list([...countBy(ledger, ({ state }) => state)])],
+    ["refunds", list([...countBy(report.refunds, ({ state }) => state)])],
+    ["webhooks", `${report.webhooks.events} events, ${report.webhooks.requests} taken in`],
+    ["books", report.books],
     ["calm", `${report.calmSeconds.toFixed(1)} s after the faults`],
     ["violations", `${violations.length}`],
   ];

@@ -24,8 +24,31 @@ export const killPoints = [
   "settled",
 ] as const;
 
+/** Fault points of a worker on the way of a refund. */
+export const refundPoints = [
+  /** Before the signed refund is stored. */
+  "refund_signed",
+  /** Before its transaction is planned. */
+  "refund_queued",
+] as const;
+
+/** Fault points on the way of a deposit. A worker of these tests makes none. */
+const depositPoints = ["deposit_queued", "deposit_recorded"] as const;
+
+/** Fault points of a worker that sells by channels, in the order of a request's way. */
+export const channelPoints = [
+  /** With the channel, before the handler. */
+  "channel_admitted",
+  /** After the charge, before the answer. */
+  "channel_charged",
+  /** After a charge that was made in advance has been lowered. */
+  "channel_lowered",
+] as const;
+
+const allPoints = [...killPoints, ...refundPoints, ...depositPoints, ...channelPoints] as const;
+
 /** A fault point of a worker. */
-export type KillPoint = (typeof killPoints)[number];
+export type KillPoint = (typeof allPoints)[number];
 
 /** A worker's options at its start, as JSON in its only argument. */
 export const workerOptionsSchema = z.object({
@@ -41,6 +64,24 @@ export const workerOptionsSchema = z.object({
   runsFile: z.string(),
   /** File of the facilitator's log. */
   logFile: z.string(),
+  /** Key of the account that pays refunds. */
+  floatKey: bytes32Schema.optional(),
+  /** A seller by channels, which sells by nothing else. */
+  channels: z
+    .object({
+      authorizerKey: bytes32Schema,
+      withdrawDelay: z.number(),
+      mostAtRisk: z.string(),
+      claimCost: z.string(),
+      claimAfterSeconds: z.number(),
+      serveAfter: z.number(),
+      finalAfter: z.number(),
+    })
+    .optional(),
+  /** Secrets of challenges: the first makes, all prove. Default: the ledger's. */
+  challengeSecrets: z.tuple([z.string()], z.string()).optional(),
+  /** Receiver of webhooks. */
+  webhook: z.object({ url: z.string(), secret: z.string() }).optional(),
 });
 export type WorkerOptions = z.infer<typeof workerOptionsSchema>;
 
@@ -49,9 +90,9 @@ export const runnerMessageSchema = z.discriminatedUnion("type", [
   /**
    * Die at the n-th pass of this point from now on; replaces an earlier order.
    */
-  z.object({ type: z.literal("kill-at"), point: z.enum(killPoints), passes: z.number() }),
+  z.object({ type: z.literal("kill-at"), point: z.enum(allPoints), passes: z.number() }),
   /** The same, but stand still there. */
-  z.object({ type: z.literal("freeze-at"), point: z.enum(killPoints), passes: z.number() }),
+  z.object({ type: z.literal("freeze-at"), point: z.enum(allPoints), passes: z.number() }),
   /** Forget it. */
   z.object({ type: z.literal("live") }),
   /** Report the ledger's content. */
@@ -61,6 +102,7 @@ export type RunnerMessage = z.infer<typeof runnerMessageSchema>;
 
 /** A payment as the ledger knows it. */
 export const listedPaymentSchema = z.object({
+  id: z.string(),
   payer: addressSchema,
   nonce: bytes32Schema,
   state: z.enum(paymentStates),
