@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
-import chromium from "@sparticuz/chromium";
-import { type Browser, chromium as playwright } from "playwright-core";
+import { openBrowser } from "@coinslot/pages/testing";
+import type { Browser } from "playwright-core";
 import { root } from "./page.ts";
 import { sitePath } from "./site-path.ts";
 
@@ -39,17 +39,7 @@ const { port } = server.address() as AddressInfo;
 const address = `http://127.0.0.1:${port}${sitePath()}`;
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
 
-const browser = await playwright.launch({
-  executablePath: await chromium.executablePath(),
-  args: [
-    // In a single process, the browser ends with its first context.
-    ...chromium.args.filter((argument) => argument !== "--single-process"),
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-  ],
-});
+const browser = await openBrowser();
 const faults: string[] = [];
 try {
   await readOnPhone(browser);

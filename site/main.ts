@@ -1,12 +1,13 @@
 // Builds the documentation site into site/dist: guides, READMEs and API reference, llms.txt and
 // llms-full.txt, with every link checked.
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build } from "vitepress";
 import { checkLinks } from "./check-links.ts";
 import { linkPage } from "./link.ts";
 import { listForModels, textForModels } from "./llms.ts";
 import { root, writtenPages } from "./page.ts";
+import { picturesFolder } from "./pictures.ts";
 import { referencePages } from "./reference.ts";
 import { sitePath } from "./site-path.ts";
 
@@ -18,6 +19,7 @@ const unlinked = [...writtenPages(), ...(await referencePages())];
 const pages = unlinked.map((page) => ({ ...page, markdown: linkPage(page, unlinked) }));
 rmSync(sources, { recursive: true, force: true });
 for (const { path, markdown } of pages) write(join(sources, path), markdown);
+cpSync(join(root, picturesFolder), join(sources, picturesFolder), { recursive: true });
 const list = pages.map(({ path, title, group }) => ({ path, title, group }));
 write(join(sources, "pages.json"), JSON.stringify(list));
 

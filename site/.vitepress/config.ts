@@ -22,6 +22,8 @@ export default defineConfig({
   srcDir: ".pages",
   outDir: "dist",
   cacheDir: "../node_modules/.cache/vitepress",
+  // Of each picture, the one for the reader's colours.
+  head: [["style", {}, "html.dark img.of-light, html:not(.dark) img.of-dark { display: none }"]],
   // The build checks links itself, with their anchors.
   ignoreDeadLinks: true,
   markdown: {
