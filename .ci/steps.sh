@@ -2,6 +2,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 report=$(mktemp -d)
+# Functions of `start_beside` that run, each with its process group: "function=group ...".
 beside=
 trap 'stop_beside; rm -rf "$report"' EXIT
 trap 'exit 130' INT
@@ -29,30 +30,38 @@ tests() {
   step "$name" "$@" --reporter=default --reporter=json --outputFile.json="$report/$name.json"
 }
 
-# start_beside FUNCTION: runs the steps of a function in the time that the next steps leave.
+# start_beside FUNCTION...: runs the steps of each function in the time that the next steps leave.
 # `join_beside` waits for them, and prints their output.
 start_beside() {
-  # A process group of its own, which `stop_beside` ends with all that runs in it.
-  set -m
-  (
-    renice -n 10 -p "$BASHPID" >/dev/null
-    "$@"
-    touch "$report/beside.done"
-  ) >"$report/beside.log" 2>&1 </dev/null &
-  beside=$!
-  set +m
+  local function
+  for function in "$@"; do
+    # A process group of its own, which `stop_beside` ends with all that runs in it.
+    set -m
+    (
+      renice -n 10 -p "$BASHPID" >/dev/null
+      "$function"
+      touch "$report/$function.done"
+    ) >"$report/$function.log" 2>&1 </dev/null &
+    beside="$beside $function=$!"
+    set +m
+  done
 }
 
 join_beside() {
-  wait "$beside"
+  local each function
+  for each in $beside; do
+    function=${each%=*}
+    wait "${each#*=}"
+    cat "$report/$function.log"
+    # Steps that did not run are a failure too.
+    [ -e "$report/$function.done" ] || echo "$function" >>"$report/failed"
+  done
   beside=
-  cat "$report/beside.log"
-  # Steps that did not run are a failure too.
-  [ -e "$report/beside.done" ] || echo "steps beside the tests" >>"$report/failed"
 }
 
 stop_beside() {
-  if [ -n "$beside" ]; then kill -- "-$beside" 2>/dev/null; fi
+  local each
+  for each in $beside; do kill -- "-${each#*=}" 2>/dev/null; done
 }
 
 # finish: counts the tests, refuses skipped ones and an empty run, and prints the closing line.
@@ -67,6 +76,7 @@ finish() {
 # checks_of_text [OPTIONS OF TSC]: format, lint, order of imports, types and unused code.
 checks_of_text() {
   step "format, lint, imports" biome check --error-on-warnings .
-  step "types" tsc --noEmit "$@"
+  step "types" tsgo --noEmit "$@"
+  step "types of pages" tsgo -p packages/pages
   step "unused code" knip
 }

@@ -9,15 +9,18 @@ import { join, posix } from "node:path";
 const bounds = {
   "@coinslot/protocol": { packages: 20, megabytes: 60 },
   "@coinslot/concurrency": { packages: 0, megabytes: 0.1 },
-  "@coinslot/chain": { packages: 20, megabytes: 60 },
+  "@coinslot/chain": { packages: 21, megabytes: 60 },
   "@coinslot/bridge": { packages: 22, megabytes: 60 },
   "@coinslot/client": { packages: 22, megabytes: 60 },
   "@coinslot/storage": { packages: 20, megabytes: 36 },
   "@coinslot/webhooks": { packages: 23, megabytes: 60 },
   "@coinslot/facilitator": { packages: 70, megabytes: 105 },
+  "@coinslot/console": { packages: 72, megabytes: 106 },
+  "@coinslot/paywall": { packages: 22, megabytes: 60 },
   "@coinslot/express": { packages: 95, megabytes: 63 },
   "@coinslot/indexer": { packages: 120, megabytes: 102 },
   "@coinslot/hosting": { packages: 150, megabytes: 109 },
+  "@coinslot/inspector": { packages: 21, megabytes: 60 },
   "@coinslot/cli": { packages: 155, megabytes: 110 },
 };
 

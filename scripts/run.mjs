@@ -24,6 +24,8 @@ const tasks = {
   pack: [process.execPath, "scripts/pack.mjs"],
   "raise-version": [process.execPath, "scripts/raise-version.mjs"],
   release: [process.execPath, "scripts/release.mjs"],
+  pages: [process.execPath, "scripts/pages.mjs"],
+  pictures: [...typescript, "scripts/pictures.ts"],
   site: [...typescript, "site/main.ts"],
   "site:browser": [...typescript, "site/check-in-browser.ts"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],
@@ -40,6 +42,7 @@ if (!Object.hasOwn(tasks, task)) {
 }
 requireNode();
 install();
+if (task !== "pages") await buildPages();
 if (task === "test" && args.every((arg) => arg.startsWith("-"))) installProxies();
 start([...tasks[task], ...args]);
 
@@ -74,6 +77,12 @@ function install() {
     );
   }
   writeFileSync(stampFile, wanted);
+}
+
+/** Pages that programs serve, where their sources have changed. */
+async function buildPages() {
+  const pages = await import("./pages.mjs");
+  await pages.buildPages().catch((error) => fail(`Building pages failed: ${error.message}`));
 }
 
 /** Tests of documented proxies need nginx and Caddy. Without them, those tests fail by name. */

@@ -21,6 +21,9 @@ export function stagePackages(folder, { publication, isBuilt = false }) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   if (!isBuilt) {
+    execFileSync(process.execPath, ["scripts/pages.mjs"], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
     execFileSync(join("node_modules", ".bin", "tsdown"), {
       stdio: ["ignore", "ignore", "inherit"],
     });

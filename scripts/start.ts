@@ -1,8 +1,11 @@
-// The product, to be tried by hand until Ctrl-C: a chain, an indexing service, and a seller of its
-// data.
+// The product, to be tried by hand until Ctrl-C: a chain, an indexing service, a seller of its data,
+// the operator's console and an inspector.
 import { once } from "node:events";
+import type { Inspector } from "@coinslot/inspector";
 import { ConfigurationError, formatMoney } from "@coinslot/protocol";
 import { type Market, openMarket } from "./demo/market.ts";
+import { type OpenedConsole, openConsole } from "./demo/open-console.ts";
+import { openInspector } from "./demo/open-inspector.ts";
 import { paint } from "./demo/print.ts";
 
 const usualPort = "4021";
@@ -16,11 +19,17 @@ async function main(): Promise<void> {
     () => void market.makeTransfer().catch(() => undefined),
     transferEveryMs,
   );
+  let inspector: Inspector | undefined;
+  let operators: OpenedConsole | undefined;
   try {
-    console.log(whatToTry(market));
+    inspector = await openInspector(market);
+    operators = await openConsole(market);
+    console.log(whatToTry(market, inspector, operators));
     await stop;
   } finally {
     clearInterval(timer);
+    await operators?.close();
+    await inspector?.close();
     await market.close();
   }
   console.log("Stopped.");
@@ -33,7 +42,11 @@ function readPort(text: string): number {
   throw new ConfigurationError("The example", [problem]);
 }
 
-function whatToTry({ devnet, url, price, people }: Market): string {
+function whatToTry(
+  { devnet, url, price, people }: Market,
+  inspector: Inspector,
+  operators: OpenedConsole,
+): string {
   const { accounts, network, rpcUrl } = devnet;
   const [{ address }] = people;
   const owner = `${url}/api/v1/plasma/usdt/${address}`;
@@ -53,11 +66,23 @@ ${heading("402: what it costs, and where to pay")}
 curl -i ${owner}/token-balances
 curl -i -H "content-type: application/json" -d '[{"blockchain":"plasma","token":"usdt","address":"${address}"}]' ${url}/api/v1/batch/token-balances
 
-${heading("Pay")}, as the buyer of this chain, whose key is public. In another terminal, in this folder:
+${heading("Pay in a terminal")}, as the buyer of this chain, whose key is public. In another one, in this folder:
 
 export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=${rpcUrl} WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}
 npm run -s coinslot -- pay "${owner}/token-transfers?limit=3" --yes
 npm run -s coinslot -- pay ${url}/api/v1/batch/token-balances -d '[{"blockchain":"plasma","token":"usdt","address":"${address}"}]' --yes
+
+${heading("Paywall")}: pay in a browser, with a wallet that has that key, and ${network} with ${rpcUrl}
+
+${owner}/token-balances
+
+${heading("Console")}: find and refund payments, as the operator. The link signs one browser in, once, within ten minutes
+
+${operators.link}
+
+${heading("Inspector")}: see each offer, payment and receipt. Ask ${inspector.proxyUrl} in place of ${url}, and open
+
+${inspector.pageUrl}
 
 Ctrl-C stops it.`;
 }

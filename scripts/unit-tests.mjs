@@ -1,11 +1,11 @@
-// Runs the tests that start no chain, no database server and no process: seconds, not minutes.
+// Runs the tests that start no chain, no database server, no browser and no process: seconds, not minutes.
 //   node scripts/unit-tests.mjs [arguments of vitest]
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const starters =
-  /(?:from|import\() ?"(?:@coinslot\/devnet[^"]*|node:(?:child_process|worker_threads))"/;
+  /(?:from|import\() ?"(?:@coinslot\/devnet[^"]*|@coinslot\/pages\/testing|playwright-core|node:(?:child_process|worker_threads))"/;
 const relativeImports = /(?:from|import\() ?"(\.[^"]+)"/g;
 const known = new Map();
 
