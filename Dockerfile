@@ -1,4 +1,4 @@
-# What runs in containers: the coinslot command (facilitator, indexing service, and a chain to try them on)
+# What runs in containers: the coinslot command (facilitator, indexing service, console, and a chain to try them on)
 # and the paid indexer. One build, one target for each. docker-compose.yml puts them together.
 ARG NODE_VERSION=24.9.0-bookworm-slim
 
@@ -47,6 +47,14 @@ ENV PAID_INDEXER_HOST=0.0.0.0 PAID_INDEXER_PORT=4021
 EXPOSE 4021
 HEALTHCHECK --interval=10s --start-period=30s CMD ["node", "/usr/local/lib/coinslot/healthcheck.mjs", "http://127.0.0.1:4021/readyz"]
 
+FROM runtime AS console
+COPY --from=build /out/coinslot /app/
+EXPOSE 4040
+HEALTHCHECK --interval=10s --start-period=30s CMD ["node", "/usr/local/lib/coinslot/healthcheck.mjs", "http://127.0.0.1:4040/api/session"]
+# From outside of the container every browser is on another machine, and these are its names for this port.
+CMD ["console", "--host", "0.0.0.0", "--port", "4040", "--origin", "http://localhost:4040", "--origin", "http://127.0.0.1:4040"]
+
+# The last one, which a build without a target makes.
 FROM runtime AS facilitator
 COPY --from=build /out/coinslot /app/
 ENV FACILITATOR_HOST=0.0.0.0 FACILITATOR_PORT=4022

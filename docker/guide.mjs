@@ -20,21 +20,26 @@ const notes = {
   docker compose --profile live up --build      a real chain; docs/facilitator.md says what it needs`;
   },
 
-  devnet: () => `Everything serves: the facilitator on port 4022, the paid indexer on port 4021.
+  devnet:
+    () => `Everything serves: the facilitator on port 4022, the paid indexer on port 4021, the console on port 4040.
 To buy, in another terminal and this folder:
   npm install
   export COINSLOT_NETWORK=${shared("COINSLOT_NETWORK")} COINSLOT_RPC_URL=http://127.0.0.1:8545
   export WALLET_PRIVATE_KEY=${shared("WALLET_PRIVATE_KEY")}
   npm run coinslot -- pay ${sold}
-This key is public: never send its account anything of value.`,
+This key is public: never send its account anything of value.
+To look at the payments, and refund them, open the link that the console has printed:
+  docker compose --profile devnet logs devnet-console`,
 
   live: (
     network,
-  ) => `Everything serves: the facilitator on port 4022, the paid indexer on port 4021.
+  ) => `Everything serves: the facilitator on port 4022, the paid indexer on port 4021, the console on port 4040.
 To buy, with an account that holds USDT0 on ${network}:
   export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=<an endpoint of it>
   export WALLET_SEED_PHRASE_FILE=<a file with the buyer's seed phrase>
-  npm run coinslot -- pay ${sold}`,
+  npm run coinslot -- pay ${sold}
+To look at the payments, and refund them, open the link that the console has printed:
+  docker compose --profile live logs console`,
 };
 
 function shared(name) {

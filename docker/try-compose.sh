@@ -10,12 +10,14 @@
 #
 # Where no registry of images can be reached, the images of the FROM lines are built from Debian's packages: that
 # needs root, debootstrap, npm, and POSTGRES_ENTRYPOINT, a copy of docker-entrypoint.sh of the image postgres:17-bookworm.
+# Debian has Prometheus, in an older version, and no Grafana: there the profile monitoring is tried without its pages.
 # Containers without a way out (no firewall rules) build with BUILD_NETWORK=host.
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mkdir -p "$1" && cd "$1" && pwd)
 node_image="node:$(sed -n 's/^ARG NODE_VERSION=//p' "$repo/Dockerfile")"
-postgres_image=$(sed -n 's/^ *image: //p' "$repo/docker-compose.yml")
+image_of() { sed -n "s/^ *image: \(.*$1:.*\)/\1/p" "$repo/docker-compose.yml"; }
+postgres_image=$(image_of postgres) prometheus_image=$(image_of prometheus) grafana_image=$(image_of grafana)
 network=${BUILD_NETWORK:-default}
 
 say() { printf '\n== %s\n' "$*"; }
@@ -24,7 +26,7 @@ fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 cd "$repo"
 compose() { docker compose --project-name coinslot-try --file docker-compose.yml --file "$work/override.yml" "$@"; }
 end() {
-  compose --profile devnet --profile live down --volumes --timeout 20 > /dev/null 2>&1 || true
+  compose --profile devnet --profile live --profile monitoring down --volumes --timeout 20 > /dev/null 2>&1 || true
   [ -z "${daemon:-}" ] || { kill "$daemon"; wait "$daemon" || true; }
 }
 trap end EXIT
@@ -87,14 +89,24 @@ build_postgres_image() {
     -c 'VOLUME /var/lib/postgresql/data' -c 'ENTRYPOINT ["docker-entrypoint.sh"]' -c 'CMD ["postgres"]' - "$postgres_image"
 }
 
+build_prometheus_image() {
+  local root=$work/prometheus-root
+  make_root "$root" trixie "prometheus,wget"
+  install -d -o 65534 -g 65534 "$root/prometheus"
+  tar -C "$root" -c . | docker import -c 'USER 65534:65534' -c 'WORKDIR /prometheus' -c 'VOLUME /prometheus' \
+    -c 'ENTRYPOINT ["/usr/bin/prometheus"]' - "$prometheus_image"
+}
+
 have "$node_image" || { say "Building $node_image"; build_node_image; }
 have "$postgres_image" || { say "Building $postgres_image"; build_postgres_image; }
+have "$prometheus_image" || { say "Building $prometheus_image"; build_prometheus_image; }
 
 # --- What a person would do ---
 
 {
   echo services:
-  sed -n '/^services:/,/^volumes:/s/^  \([a-z-]*\):$/\1/p' docker-compose.yml | grep -v postgres |
+  sed -n '/^services:/,/^volumes:/s/^  \([a-z-]*\):$/\1/p' docker-compose.yml |
+    grep -Ev 'postgres|prometheus|grafana' |
     while read -r service; do echo "  $service: { build: { network: $network } }"; done
   echo secrets:
   for name in postgres-password database-url facilitator-seed-phrase facilitator-keys; do
@@ -121,8 +133,52 @@ buy() { # <host of the paid indexer>
   for port in 4021 4022; do curl --fail --silent --show-error "http://127.0.0.1:$port/readyz"; echo; done
 }
 
+look() { # <service of the console>
+  curl --fail --silent --show-error --output "$work/session" http://localhost:4040/api/session
+  local link
+  link=$(compose logs --no-log-prefix "$1" | grep -o 'http://localhost:4040/#sign-in=[A-Za-z0-9_-]*' | tail -n 1)
+  [ -n "$link" ] || fail "the console has printed no link"
+  curl --fail --silent --show-error --cookie-jar "$work/cookies" --output "$work/signed-in" \
+    --header 'Origin: http://localhost:4040' --header 'X-Coinslot-Token: none' \
+    --json "{\"link\":\"${link#*=}\"}" http://localhost:4040/api/session
+  local token
+  token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$work/signed-in")
+  curl --fail --silent --show-error --cookie "$work/cookies" --output "$work/listed" \
+    --header 'Origin: http://localhost:4040' --header "X-Coinslot-Token: $token" \
+    --json '{}' http://localhost:4040/api/payments.list
+  grep -q '"state":"confirmed"' "$work/listed" || fail "the console does not show the payment"
+}
+
+query() { # <path of Prometheus' API>
+  compose exec -T prometheus wget -q -O - "http://127.0.0.1:9090/api/v1/$1"
+}
+
+monitor() { # <profile beside it> <services to start; none means all>
+  local profile=$1
+  shift
+  compose --profile "$profile" --profile monitoring up --detach --wait --wait-timeout 300 "$@" \
+    > "$work/monitoring.log" 2>&1 || { tail "$work/monitoring.log"; fail "Prometheus or Grafana did not start"; }
+  local up=0
+  for _ in $(seq 60); do
+    up=$(query 'query?query=sum(up)' | grep -o '"[0-9]*"\]' | tr -dc 0-9) || true
+    [ "$up" = 3 ] && break
+    sleep 1
+  done
+  [ "$up" = 3 ] || fail "Prometheus scrapes $up of 3 services"
+  # Each rule has been evaluated once, half a minute after the start at the latest.
+  for _ in $(seq 60); do
+    query rules > "$work/rules"
+    grep -q '"health":"unknown"' "$work/rules" || break
+    sleep 1
+  done
+  if grep -qE '"health":"(unknown|err)"' "$work/rules"; then fail "a rule cannot be evaluated"; fi
+  query 'query?query=coinslot_income_units_total' > "$work/confirmed"
+  grep -q '"metric"' "$work/confirmed" || fail "Prometheus knows no income"
+  echo "scraped: $up services; rules: $(grep -o '"type":"alerting"' "$work/rules" | wc -l), all evaluated"
+}
+
 stop() { # <profile>
-  compose --profile "$1" stop > "$work/stop-$1.log" 2>&1
+  compose --profile "$1" --profile monitoring stop > "$work/stop-$1.log" 2>&1
   compose --profile "$1" ps --all --format 'table {{.Service}}\t{{.Status}}'
   if compose --profile "$1" ps --all --format '{{.Status}}' | grep -q 'Exited (137)'; then fail "a service had to be killed"; fi
 }
@@ -142,11 +198,21 @@ say "Buying"
 buyer=$(docker inspect --format '{{.Image}}' "$(compose ps --quiet devnet)")
 key=$(compose exec -T devnet cat /shared/WALLET_PRIVATE_KEY)
 buy devnet-paid-indexer
+look devnet-console
+
+say "docker compose --profile devnet --profile monitoring up"
+if have "$grafana_image"; then
+  monitor devnet
+  curl --fail --silent --show-error --output "$work/dashboard" http://localhost:3000/api/dashboards/uid/coinslot
+else
+  echo "Grafana was NOT tried: $grafana_image cannot be pulled"
+  monitor devnet prometheus
+fi
 
 say "Stopping: every service ends in order"
 facilitator=$(docker inspect --format '{{.Image}}' "$(compose ps --quiet devnet-facilitator)")
 stop devnet
-compose --profile devnet down --volumes > /dev/null 2>&1
+compose --profile devnet --profile monitoring down --volumes > /dev/null 2>&1
 
 say "docker compose --profile live up"
 password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
@@ -165,6 +231,7 @@ up live guide
 
 say "Buying, and asking the facilitator by key"
 buy paid-indexer
+look console
 ask() { # <further options of curl>; what it asks is no payment
   curl --silent --output "$work/verify" --write-out '%{http_code}' --json '{}' "$@" http://127.0.0.1:4022/verify
 }
@@ -179,7 +246,7 @@ compose exec -T facilitator node /app/dist/main.js payments list --json > "$work
 grep -c '"state"' "$work/payments.json"
 [ "$(grep -c '"state"' "$work/payments.json")" = 1 ] || fail "the ledger does not hold the one payment"
 stop live
-compose --profile devnet --profile live down --volumes > /dev/null 2>&1
+compose --profile devnet --profile live --profile monitoring down --volumes > /dev/null 2>&1
 
 say "A secret of another owner"
 printf 'test test test test test test test test test test test junk\n' > "$work/seed"
