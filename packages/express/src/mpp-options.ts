@@ -1,6 +1,9 @@
 import { isRecord } from "./is-record.ts";
 
-/** Secrets that make and prove the ids of challenges: the first makes, all prove. */
+/**
+ * Secrets that make and prove the ids of challenges: the first makes, all prove. As a setting,
+ * `"ledger"` stands for the secret of the facilitator's ledger.
+ */
 export type ChallengeSecrets = readonly [current: string, ...retired: string[]];
 
 /**
@@ -17,8 +20,8 @@ export interface MppOptions {
    * Secrets that bind challenges to their terms, each of at least 32 bytes: the first makes
    * challenges, all prove them. A retired one stays for the longest `maxTimeoutSeconds` and an hour.
    * The default is a secret in the facilitator's ledger, which its processes share, and which proves
-   * beside these. Without a ledger it is one of this process alone, and another process refuses its
-   * challenges.
+   * beside these. `["ledger", next]` lets `next` prove before it makes challenges. Without a ledger
+   * the default is one of this process alone, and another process refuses its challenges.
    */
   secrets?: ChallengeSecrets | undefined;
   /** Name of the protection space in challenges. Default: the host of the request. */
@@ -44,6 +47,8 @@ export interface MppSettings {
 const members = new Set(["mode", "secrets", "realm", "header"]);
 const maxRealm = 255;
 const minSecretBytes = 32;
+/** The place of the ledger's secret among those of a setting: too short to be one. */
+export const ledgerSecret = "ledger";
 
 /** Returns whether a value is a mode, for sellers in plain JavaScript. */
 export function isMppMode(value: unknown): value is MppMode {
@@ -94,10 +99,13 @@ function readSecrets(
   const entries: readonly unknown[] = Array.isArray(value) ? value : [];
   const [current, ...retired] = entries.filter((entry) => isSecret(entry));
   if (current !== undefined && retired.length + 1 === entries.length) return [current, ...retired];
-  tell(`${name} must be a list of secrets, each of at least ${minSecretBytes} bytes`);
+  tell(
+    `${name} must be a list of secrets, each of at least ${minSecretBytes} bytes, or "${ledgerSecret}"`,
+  );
   return undefined;
 }
 
 function isSecret(value: unknown): value is string {
+  if (value === ledgerSecret) return true;
   return typeof value === "string" && Buffer.byteLength(value, "utf8") >= minSecretBytes;
 }

@@ -129,6 +129,12 @@ describe("a challenge", () => {
     }
   });
 
+  it("is refused at the start where the setting names a ledger's secret that there is none of", async () => {
+    const secrets = ["ledger", secret] as const;
+    const failing = open({ options: { mpp: { mode: true, secrets } } });
+    await expect(failing).rejects.toThrow(/options\.mpp\.secrets names "ledger"/);
+  });
+
   it("is for known tokens alone by default, and for none where it is off", async () => {
     for (const options of [{}, { mpp: false }]) {
       const shop = await open({ options });

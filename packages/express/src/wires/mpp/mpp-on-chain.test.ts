@@ -56,20 +56,24 @@ async function open(express: (typeof expressVersions)[number]["express"]) {
   const upfront = { accepts, paymentFlow: "upfront" } as const;
   const routes = { "GET /paid": { accepts }, "GET /upfront": upfront };
   let runs = 0;
-  // Gates as processes of one ledger have them, the third with secrets of its own.
+  // Gates as processes of one ledger have them, the third with secrets of its own, and a fourth on
+  // the way there.
   const secrets = ["a-secret-of-a-test-with-32-bytes"] as const;
   const first = paymentMiddleware(routes, facilitator, { mpp: true });
   const second = paymentMiddleware(routes, facilitator, { mpp: true });
   const third = paymentMiddleware(routes, facilitator, { mpp: { mode: true, secrets } });
+  const onTheWay = { mode: true, secrets: ["ledger", ...secrets] } as const;
+  const fourth = paymentMiddleware(routes, facilitator, { mpp: onTheWay });
+  const gates = [first, second, third, fourth];
   app.use((request, response, next) => {
-    const gate = request.headers["x-gate"];
-    (gate === "3" ? third : gate === "2" ? second : first)(request, response, next);
+    const gate = gates[Number(request.headers["x-gate"] ?? 1) - 1] ?? first;
+    gate(request, response, next);
   });
   app.get(["/paid", "/upfront"], (_request, response) => {
     runs += 1;
     response.json({ content: "secret" });
   });
-  await Promise.all([first.ready(), second.ready(), third.ready()]);
+  await Promise.all(gates.map((gate) => gate.ready()));
   const listening = await listen(app);
   opened.push(listening.close);
   return { ...listening, payTo, facilitator, runs: () => runs };
@@ -81,8 +85,8 @@ async function fundedBuyer(): Promise<MppBuyer> {
   return buyer;
 }
 
-async function credentialFor(buyer: MppBuyer, url: string): Promise<Credential> {
-  const [challenge] = await fetchChallenges(url);
+async function credentialFor(buyer: MppBuyer, url: string, gate = "1"): Promise<Credential> {
+  const [challenge] = await fetchChallenges(url, { headers: { "x-gate": gate } });
   if (challenge === undefined) throw new Error("No challenge");
   return buyer.answer(challenge);
 }
@@ -134,11 +138,15 @@ describe.each(expressVersions)("MPP on $name, with our facilitator", ({ express 
   });
 
   it.each([
-    ["another gate of the ledger", "2"],
-    ["a gate that has secrets of its own since", "3"],
-  ])("takes at %s what one has challenged by the ledger's secret", async (_name, gate) => {
+    ["another gate of the ledger", "1", "2"],
+    ["a gate that has secrets of its own since", "1", "3"],
+    ["a gate where the ledger's comes first", "1", "4"],
+    ["one of the ledger alone", "4", "1"],
+    ["one with its own alone", "4", "3"],
+    ["one where the ledger's still comes first", "3", "4"],
+  ])("takes at %s what another gate has challenged: %s, %s", async (_name, maker, gate) => {
     const shop = await open(express);
-    const credential = await credentialFor(await fundedBuyer(), `${shop.url}/paid`);
+    const credential = await credentialFor(await fundedBuyer(), `${shop.url}/paid`, maker);
     await supertest(shop.url)
       .get("/paid")
       .set("x-gate", gate)
