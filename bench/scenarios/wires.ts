@@ -19,7 +19,8 @@ import { untilAtRest } from "../support/until-at-rest.ts";
 const turns = Number(process.env.BENCH_PAIRS ?? 40);
 const warmUp = 1_024;
 const paidPerTurn = 192;
-const unpaidPerTurn = 1_600;
+/** About a second: shorter turns measure how code, caches and connections get warm again. */
+const unpaidPerTurn = 10_000;
 const atOnce = 128;
 const connections = 32;
 /** Another checkout of this repository, such as that of an earlier release. */
@@ -133,7 +134,7 @@ async function unpaid(place: Place): Promise<Figure[]> {
       processorMs(seller, amount, () =>
         autocannon({ url: `http://127.0.0.1:${seller.port}/weather`, connections, amount }),
       );
-    for (const seller of sellers) await take(seller, 8 * unpaidPerTurn);
+    for (const seller of sellers) await take(seller, 2 * unpaidPerTurn);
     const [bare = [], x402 = [], all = []] = await takePairedTurns(sellers, turns, (seller) =>
       take(seller, unpaidPerTurn),
     );
