@@ -53,6 +53,11 @@ export type RefundOptions = FloatAccount & {
   payersWithCode?: "review" | "refund" | undefined;
   /** Validity of an authorization. Default 3,600; between 120 and 86,400. */
   validForSeconds?: number | undefined;
+  /**
+   * Blocks that one look for the use of a nonce reads, at most: a refund may have been executed
+   * before a backup was restored. Later looks go on below. Default 100,000.
+   */
+  searchBlocks?: number | undefined;
   /** Refunds that a route's policy makes. */
   automatic?:
     | {
@@ -83,6 +88,7 @@ export interface RefundSettings {
   maxPerDay(token: { network: Network; asset: Address }): bigint;
   payersWithCode: "review" | "refund";
   validForSeconds: number;
+  searchBlocks: number;
   maxPerPayerPerDay: number;
   automaticMaxPerDay(token: { network: Network; asset: Address }): bigint;
   gasCost: bigint;
@@ -101,6 +107,7 @@ export function readRefundOptions(options: RefundOptions | undefined): {
   const account = options === undefined ? {} : readAccount(options, problems);
   const { formerFloats = [], maxPerDay = defaultMaxPerDay, automatic = {} } = options ?? {};
   const { payersWithCode = "review", validForSeconds = 3_600 } = options ?? {};
+  const { searchBlocks = 100_000 } = options ?? {};
   const { maxPerPayerPerDay = 10, gasCost = 1_000n } = automatic;
   if (!formerFloats.every(isWellFormedAddress)) {
     problems.push("refunds.formerFloats must be addresses");
@@ -114,6 +121,9 @@ export function readRefundOptions(options: RefundOptions | undefined): {
   }
   if (!isIntegerBetween(validForSeconds, 120, 86_400)) {
     problems.push("refunds.validForSeconds must be a whole number from 120 to 86400");
+  }
+  if (!isIntegerBetween(searchBlocks, 1, 10_000_000)) {
+    problems.push("refunds.searchBlocks must be a whole number from 1 to 10000000");
   }
   if (!isIntegerBetween(maxPerPayerPerDay, 0, 1_000_000)) {
     problems.push("refunds.automatic.maxPerPayerPerDay must be a whole number, not negative");
@@ -135,6 +145,7 @@ export function readRefundOptions(options: RefundOptions | undefined): {
       maxPerDay: floatMaxPerDay,
       payersWithCode,
       validForSeconds,
+      searchBlocks,
       maxPerPayerPerDay,
       automaticMaxPerDay,
       gasCost,

@@ -23,12 +23,16 @@ export async function adoptRefund(
 ): Promise<RefundChange> {
   const { row, payment, settlement, account, value, reading } = options;
   const { ledger, logger } = refunds.context;
+  const { searches } = refunds;
+  const fromBlock = BigInt(payment.blockNumber ?? 0);
   const execution = await findRefundExecution(settlement.network, row, {
     account,
     value,
-    fromBlock: BigInt(payment.blockNumber ?? 0),
-    toBlock: reading.blockNumber,
+    fromBlock,
+    toBlock: searches.get(row.id) ?? reading.blockNumber,
+    maxBlocks: BigInt(refunds.settings.searchBlocks),
   });
+  searches.delete(row.id);
   switch (execution.outcome) {
     case "moved": {
       const { transactionHash, blockNumber, blockHash } = execution.inclusion;
@@ -58,7 +62,15 @@ export async function adoptRefund(
         "the nonce of a refund has moved tokens to another account: check the key of the float",
       );
       return later(refunds, looks.rare, { state: "manual", cause: "executed_elsewhere" });
-    case "unknown":
-      return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
+    case "unknown": {
+      const { searchedTo } = execution;
+      const isThrough = searchedTo <= fromBlock;
+      // A node may have been without the events: the next search begins at the head again.
+      if (!isThrough) searches.set(row.id, searchedTo);
+      return later(refunds, isThrough ? looks.waiting : looks.soon, {
+        state: "waiting",
+        cause: "chain",
+      });
+    }
   }
 }

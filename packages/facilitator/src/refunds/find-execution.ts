@@ -13,24 +13,27 @@ export type RefundExecution =
   | { outcome: "misdirected"; inclusion: Inclusion }
   /** Its signer has cancelled it. */
   | { outcome: "cancelled"; blockNumber: bigint }
-  /** Used, and the events are not found: the search goes on. */
-  | { outcome: "unknown" };
-
-/** Blocks that are searched, at most: a node grants a thousand in one query. */
-const maxBlocks = 100_000n;
+  /** Used, and not found down to this block, or unreadable. */
+  | { outcome: "unknown"; searchedTo: bigint };
 
 /**
- * Finds the `Transfer` of a used nonce, with whatever amount. Its block comes after that of the
- * payment: an earlier refund of it cannot be.
+ * Looks for the `Transfer` of a used nonce, with whatever amount, in the newest of some blocks.
  *
+ * @param options `fromBlock`: that of the payment. A refund of it comes later.
  * @throws RpcError when the chain is unreachable
  */
 export async function findRefundExecution(
   { rpc }: Pick<SettlementNetwork, "rpc">,
   row: RefundRow,
-  options: { account: Address; value: bigint; fromBlock: bigint; toBlock: bigint },
+  options: {
+    account: Address;
+    value: bigint;
+    fromBlock: bigint;
+    toBlock: bigint;
+    maxBlocks: bigint;
+  },
 ): Promise<RefundExecution> {
-  const { account, value, fromBlock, toBlock } = options;
+  const { account, value, fromBlock, toBlock, maxBlocks } = options;
   const scheme = schemeOf({ kind: "eip3009" });
   const id = { network: row.network, asset: row.asset, payer: account, nonce: row.nonce };
   const claim = {
@@ -47,24 +50,26 @@ export async function findRefundExecution(
     signature: "0x" as Hex,
   };
   const oldest = toBlock > maxBlocks ? toBlock - maxBlocks : 0n;
+  const searchedTo = fromBlock > oldest ? fromBlock : oldest;
+  const unknown = { outcome: "unknown", searchedTo } as const;
   const found = await scheme.findExecutions({
     rpc,
     claims: [claim],
-    fromBlock: () => (fromBlock > oldest ? fromBlock : oldest),
+    fromBlock: () => searchedTo,
     toBlock,
   });
   const execution = found.get(claim);
-  if (execution === undefined || execution.outcome === "unknown") return { outcome: "unknown" };
+  if (execution === undefined || execution.outcome === "unknown") return unknown;
   if (execution.outcome === "executed") {
     return { outcome: "moved", value, inclusion: execution.inclusion };
   }
   const { transactionHash } = execution;
-  if (transactionHash === undefined) return { outcome: "unknown" };
+  if (transactionHash === undefined) return unknown;
   const [answer] = await rpc.requestMany([receiptCall(transactionHash)], {
     minBlock: execution.blockNumber,
   });
   const { receipt } = readReceipt(transactionHash, answer);
-  if (receipt === undefined) return { outcome: "unknown" };
+  if (receipt === undefined) return unknown;
   const moved = scheme.readTransfer(receipt.logs, id);
   if (moved === undefined) return { outcome: "cancelled", blockNumber: execution.blockNumber };
   const { blockNumber, blockHash } = receipt;

@@ -254,9 +254,12 @@ describe.each(engines)("money of a float on %s", (engine) => {
     timeout,
   );
 
-  it(
-    "is not sent again where a restored backup has lost the refund: it is adopted",
-    async () => {
+  it.each([
+    ["in the newest blocks", 0],
+    ["more blocks ago than one look searches", 120],
+  ])(
+    "is not sent again where a restored backup has lost the refund: it is adopted, %s",
+    async (_when, since) => {
       const here = await begin(engine);
       const { start, balanceOf, devnet, ledger } = here;
       const first = await start(withFloat);
@@ -268,6 +271,7 @@ describe.each(engines)("money of a float on %s", (engine) => {
       const lost = await second.refunds.create({ payment, idempotencyKey: "before" });
       await becomes(second, here, lost, { state: "final" });
       await second.close();
+      await devnet.mine(since);
       await backup.restore();
       if (engine === "sqlite") {
         for (const suffix of ["-wal", "-shm"]) {
@@ -275,7 +279,11 @@ describe.each(engines)("money of a float on %s", (engine) => {
         }
       }
 
-      const third = await start(withFloat);
+      const third = await start({
+        ...withFloat,
+        refunds: { ...withFloat.refunds, searchBlocks: 50 },
+        times: { refundMs: 100 },
+      });
       expect((await third.refunds.list()).refunds).toEqual([]);
       const again = await third.refunds.create({
         payment,

@@ -13,6 +13,8 @@ export interface RefundsContext {
   settlements: ReadonlyMap<Network, NetworkSettlement>;
   /** Facts of a token, cached for a minute. */
   readFacts(row: Pick<RefundRow, "network" | "asset">): Promise<TokenFacts>;
+  /** By refund, the block from which the next look searches downwards for the use of its nonce. */
+  searches: Map<string, bigint>;
   /** Accounts that have signed refunds of this ledger, cached for a minute: a read of all refunds. */
   readFloats(): Promise<readonly Address[]>;
 }

@@ -193,6 +193,7 @@ function createContext(options: {
       sign: sign && restAfterFailure(sign, { now: context.clock.now, restMs }),
     },
     settlements,
+    searches: new Map(),
     readFloats() {
       const at = context.clock.now();
       if (floats === undefined || at >= floats.at + floatsMs) {
