@@ -6,23 +6,13 @@ import {
   type SettleResponse,
 } from "@coinslot/protocol";
 import type { Registry } from "prom-client";
-import { readFacilitatorOptions } from "./configuration/facilitator-configuration.ts";
 import type { FacilitatorOptions } from "./configuration/facilitator-options.ts";
-import {
-  readSettlementOptions,
-  type SettlementOptions,
-} from "./configuration/settlement-options.ts";
+import type { SettlementOptions } from "./configuration/settlement-options.ts";
 import { channelsOf } from "./facilitator-channels.ts";
-import {
-  closeFacilitator,
-  emitTo,
-  type FacilitatorContext,
-  withEngine,
-} from "./facilitator-context.ts";
+import { closeFacilitator, type FacilitatorContext, withEngine } from "./facilitator-context.ts";
 import { hostedChannelsOf } from "./facilitator-hosted-channels.ts";
-import { isOfFloat, refundsOf } from "./facilitator-refunds.ts";
+import { refundsOf } from "./facilitator-refunds.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
-import { keepEngine } from "./keep-engine.ts";
 import { keepSecret } from "./ledger/maintenance/keep-secret.ts";
 import { isReservationHeld } from "./ledger/maintenance/reservation-held.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
@@ -40,11 +30,8 @@ import {
   type StatsOptions,
 } from "./ledger/queries/payment-stats.ts";
 import { listSupported } from "./list-supported.ts";
-import { openChain } from "./open-chain.ts";
+import { openFacilitator } from "./open-facilitator.ts";
 import { type Operator, operatorWithin } from "./operators/operator.ts";
-import { checkNetworks } from "./ready/check-networks.ts";
-import { createLedgerHealth } from "./ready/ledger-health.ts";
-import { registerReadiness } from "./ready/readiness-metric.ts";
 import type { Refunds } from "./refunds/refund.ts";
 import {
   countsAgainstPayer,
@@ -52,17 +39,11 @@ import {
   lookUpForGate,
   reserveForGate,
 } from "./reserve-payment.ts";
-import { setInitialSeries } from "./settle/initial-series.ts";
-import { createMetrics } from "./settle/metrics.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
 import type { SettlementListener } from "./settle/settlement-event.ts";
 import { listSignerFaults, type RestingRelayer } from "./signer-faults.ts";
-import { startEngine } from "./start-engine.ts";
 import { readStopChange, type Stop, type StopChange, type StopTarget } from "./stops/stop.ts";
-import { createStopBoard } from "./stops/stop-board.ts";
-import { createVerifier } from "./verify/verifier.ts";
 import { verifyBeforeChain, verifyOnChain } from "./verify-payment.ts";
-import { openVisitBoard } from "./visits/open-visit-board.ts";
 
 /** A facilitator in this process. */
 export interface CoinslotFacilitator
@@ -229,90 +210,6 @@ export function createFacilitator(
     },
   };
   return methods;
-}
-
-/** Reads the options, connects to the chains, and begins to start the engine. */
-function openFacilitator(options: FacilitatorOptions & SettlementOptions): FacilitatorContext {
-  const configuration = readFacilitatorOptions(options);
-  const settings = readSettlementOptions(options);
-  const { logger, clock, now } = configuration;
-  const metrics = createMetrics();
-  setInitialSeries(metrics, configuration.networks);
-  const listeners = new Set<SettlementListener>();
-  const chains = configuration.networks.map((network) =>
-    openChain(network, { clock, now, metrics }),
-  );
-  const verifier = createVerifier({
-    acceptsPayersWithCode: settings.acceptsPayersWithCode,
-    logger,
-    now,
-    networks: new Map(
-      chains.map(({ configuration: { network, assets, blockTimeSeconds }, pool, simulator }) => [
-        network,
-        { rpc: pool, simulator, assets, blockTimeSeconds },
-      ]),
-    ),
-  });
-  const stops = createStopBoard();
-  const channels: FacilitatorContext["channels"] = { sales: undefined };
-  const visits = openVisitBoard(configuration, metrics.registry);
-  const patienceMs = configuration.startTimeoutMs;
-  const checks = checkNetworks({
-    networks: chains,
-    escrows: [configuration.channels ?? [], configuration.hostedChannels ?? []].flat(),
-    logger,
-    clock,
-    patienceMs,
-  });
-  const health = createLedgerHealth({ logger, clock });
-  const engine = keepEngine({
-    health,
-    clock,
-    patienceMs: settings.heartbeatLeaseMs,
-    start: (options) =>
-      startEngine({
-        ...options,
-        ledgerUrl: configuration.ledger,
-        chains,
-        checks,
-        settings,
-        retention: configuration.retention,
-        refunds: configuration.refunds,
-        channels: configuration.channels,
-        hostedChannels: configuration.hostedChannels,
-        onChannels(sales) {
-          channels.sales = sales;
-        },
-        operators: configuration.operators,
-        webhooks: configuration.webhooks,
-        verifier,
-        stops,
-        visits,
-        metrics,
-        health,
-        logger: health.logger,
-        now,
-        clock,
-        emit(event) {
-          if (!isOfFloat(configuration, event)) emitTo(listeners, configuration, event);
-        },
-      }),
-  });
-  const ready = async () => (await engine.current()).ready();
-  registerReadiness(metrics.registry, { health, ready });
-  return {
-    configuration,
-    settings,
-    chains,
-    verifier,
-    metrics,
-    listeners,
-    engine,
-    health,
-    stops,
-    visits,
-    channels,
-  };
 }
 
 async function changeStops(facilitator: FacilitatorContext, change: StopChange): Promise<void> {
