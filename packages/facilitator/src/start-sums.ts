@@ -1,4 +1,5 @@
 import { createSingleFlight } from "@coinslot/concurrency";
+import { foldCharges } from "./ledger/maintenance/fold-charges.ts";
 import { sumPayments } from "./ledger/maintenance/sum-payments.ts";
 import type { SettlementContext } from "./settle/context.ts";
 
@@ -8,7 +9,7 @@ const betweenStepsMs = 50;
 
 /**
  * Keeps the sums by day, in steps of a millisecond or two beside the traffic. A ledger from before
- * the sums is summed at 5,000 payments a second; nothing waits for it.
+ * the sums is summed at 5,000 payments and charges a second; nothing waits for it.
  */
 export function startSums({
   ledger,
@@ -20,9 +21,10 @@ export function startSums({
   const working = createSingleFlight(async () => {
     let pauseMs = restMs;
     try {
-      if (await sumPayments(ledger)) pauseMs = betweenStepsMs;
+      const steps = [await sumPayments(ledger), await foldCharges(ledger)];
+      if (steps.includes(true)) pauseMs = betweenStepsMs;
     } catch (err) {
-      logger.warn({ err }, "payments could not be added to the sums by day; retrying");
+      logger.warn({ err }, "payments or charges could not be added to the sums by day; retrying");
     }
     if (!isStopped) cancelTimer = clock.setTimer(working.trigger, pauseMs);
   });

@@ -1,7 +1,9 @@
 import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import fc from "fast-check";
+import { sql } from "kysely";
 import { numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
+import { accounts } from "../ledger/books-schema.ts";
 import type { ChannelKey } from "../ledger/channels/channel.ts";
 import { beginPayouts, postPayouts } from "../ledger/channels/channel-payouts.ts";
 import { chargeChannel } from "../ledger/channels/charge-channel.ts";
@@ -9,10 +11,13 @@ import { lowerCharge } from "../ledger/channels/end-charge.ts";
 import { mirrorChannel } from "../ledger/channels/mirror-channel.ts";
 import { openChannel } from "../ledger/channels/open-channel.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { inSnapshot } from "../ledger/ledger-reads.ts";
+import { foldCharges } from "../ledger/maintenance/fold-charges.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import { engines } from "../testing/settling-devnet.ts";
 import type { BookSum } from "./book-entry.ts";
 import { createBooksReader } from "./books-reader.ts";
+import { readChargesOf } from "./read-charges.ts";
 
 const dayMs = 86_400_000;
 const always = { from: 0, before: 8_640_000_000_000_000 };
@@ -22,6 +27,7 @@ const account = (value: number): Hex => numberToHex(value, { size: 20 });
 const place = { network: "eip155:9745", contract: account(0x4020) } as const;
 const receiver = account(3);
 const token = account(5);
+const tokenOf = (index: number) => (index === 1 ? account(6) : token);
 
 interface ChannelModel extends ChannelKey {
   /** `totalClaimed` when the ledger met it. */
@@ -46,6 +52,7 @@ const steps = fc.array(
     kind: fc.constantFrom(
       ...["deposit", "deposit", "charge", "charge", "charge", "charge", "lower", "claim", "claim"],
       ...["claim of another ledger", "withdraw", "reorganisation", "payout", "close", "race"],
+      ...["fold", "fold", "begin"],
     ),
     pick: fc.nat(11),
     value: fc.bigInt(1n, 1_000n),
@@ -70,7 +77,7 @@ function createHistory(ledgers: readonly [LedgerContext, LedgerContext], seed: n
     const opened = BigInt(index) * 100n;
     const key = { ...place, channelId: word(seed * 10 + index) };
     const config: ChannelConfig = {
-      ...{ payer: account(1), payerAuthorizer: account(2), receiver, token },
+      ...{ payer: account(1), payerAuthorizer: account(2), receiver, token: tokenOf(index) },
       ...{ receiverAuthorizer: account(4), withdrawDelay: 86_400, salt: word(index) },
     };
     await openChannel(ledgers[0], { ...key, config, totalClaimed: opened });
@@ -142,6 +149,12 @@ function createHistory(ledgers: readonly [LedgerContext, LedgerContext], seed: n
     channel.last = amount === 0n ? undefined : { ...last, amount };
   }
 
+  /** Both processes add to the sums, beside a charge. */
+  async function fold(channel: ChannelModel, step: Step): Promise<void> {
+    const folds = ledgers.map((each) => foldCharges(each, 3));
+    await Promise.all([...folds, charge(channel, step, false), compareSums(ledgers[1])]);
+  }
+
   async function payout({ pick, value }: Step): Promise<void> {
     await beginPayouts(ledgers[0], { ...place, block: 0 });
     block += 1;
@@ -179,6 +192,10 @@ function createHistory(ledgers: readonly [LedgerContext, LedgerContext], seed: n
         return lower(channel, step);
       case "payout":
         return payout(step);
+      case "fold":
+        return fold(channel, step);
+      case "begin":
+        return forgetSums(ledgers[0]);
       case "close":
         return close(step);
     }
@@ -223,6 +240,44 @@ function smaller(first: bigint, second: bigint): bigint {
   return second;
 }
 
+/** As after the migration of a ledger that had these charges before. */
+async function forgetSums(ledger: LedgerContext): Promise<void> {
+  await ledger.write(async (transaction) => {
+    for (const table of ["charge_sums", "charge_changes"] as const) {
+      await transaction.deleteFrom(table).execute();
+    }
+    const start = { network: "", contract: "", channel_id: "", day: 0, is_whole: 0 } as const;
+    await transaction.updateTable("charge_sums_progress").set(start).execute();
+  });
+}
+
+/** The sums, whatever is added up, beside those of the rows of all channels. */
+function compareSums(ledger: LedgerContext): Promise<void> {
+  return inSnapshot(ledger, async (snapshot) => {
+    const { amount } = snapshot.dialect;
+    const rows = await snapshot.db
+      .selectFrom("channel_sums")
+      .innerJoin("channel_terms", "channel_terms.channel_id", "channel_sums.channel_id")
+      .select(["day", "route_id", "is_reversal", "count", "amount", "token"])
+      .execute();
+    const sums = new Map<string, { count: number; amount: bigint }>();
+    for (const row of rows) {
+      const key = `${row.day} ${row.token} ${row.route_id} ${row.is_reversal}`;
+      const known = sums.get(key) ?? { count: 0, amount: 0n };
+      sums.set(key, {
+        count: known.count + Number(amount.decode(row.count)),
+        amount: known.amount + amount.decode(row.amount),
+      });
+    }
+    const read = await readChargesOf(snapshot, { day: 0, before: 100_000_000 });
+    const found = read.map(({ day, asset, route_id, debit, ...sum }) => [
+      `${day} ${asset} ${route_id} ${debit === accounts.income ? 1 : 0}`,
+      { count: sum.count, amount: sum.amount },
+    ]);
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(sums));
+  });
+}
+
 /** Debits less credits, by account; those of channels are there without entries, too. */
 async function readBalances(ledger: LedgerContext): Promise<Record<string, bigint>> {
   const names = ["receivable", "income", "claimed", "locked", "escrow", "losses", "wallet"];
@@ -249,6 +304,7 @@ describe.each(engines)("channels in the books, on %s", (engine) => {
       seed += 1;
       const tables = [
         ...["channels", "channel_terms", "channel_states", "channel_sums", "channel_dues"],
+        ...["charge_sums", "charge_changes"],
         ...["channel_payouts", "channel_payout_progress", "book_entries", "book_periods"],
       ] as const;
       for (const table of tables) await first.db.deleteFrom(table as "channels").execute();
@@ -256,7 +312,11 @@ describe.each(engines)("channels in the books, on %s", (engine) => {
       for (const step of history) {
         await play(step);
         expect(await readBalances(first)).toEqual(expected());
+        await compareSums(first);
       }
+      while (await foldCharges(first, 3));
+      expect(await shared.read(sql`select * from charge_changes`)).toEqual([]);
+      await compareSums(first);
       const reader = createBooksReader(second);
       for (const [before, { from, digest }] of digests) {
         expect(await reader.digest({ from, before })).toBe(digest);

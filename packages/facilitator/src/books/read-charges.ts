@@ -1,5 +1,5 @@
 import type { Network } from "@coinslot/protocol";
-import type { StoredSum } from "@coinslot/storage";
+import type { StoredAmount, StoredSum } from "@coinslot/storage";
 import { type Kysely, sql } from "kysely";
 import { accounts } from "../ledger/books-schema.ts";
 import type { LedgerReads } from "../ledger/ledger-context.ts";
@@ -20,7 +20,7 @@ export interface DayOfCharges {
   debit: number;
   credit: number;
   count: number;
-  amount: StoredSum;
+  amount: bigint;
 }
 
 const { receivable, income } = accounts;
@@ -44,44 +44,78 @@ export async function* readCharges(
       credit: accountOf(credit),
       asset: `0x${asset.slice(2)}`,
       route: names.nameOf(route_id),
-      amount: reads.dialect.amount.decode(amount),
+      amount,
     }));
     from = before * dayMs;
     if (before >= end) return;
   }
 }
 
-/** The sums of some days, by day, token, route and direction. */
+/**
+ * The sums of some days, by day, token, route and direction: those that are added up, and the
+ * changes that they lack. Rows of single channels are read only while some are not added up at all.
+ *
+ * One statement, so that it agrees with itself whatever is added up meanwhile.
+ */
 export async function readChargesOf(
   { db, dialect }: LedgerReads,
   { day, before }: { day: number; before: number },
 ): Promise<DayOfCharges[]> {
-  const rows = await db
-    .selectFrom("channel_sums")
-    .innerJoin("channel_terms", (join) =>
-      join
-        .onRef("channel_terms.network", "=", "channel_sums.network")
-        .onRef("channel_terms.contract", "=", "channel_sums.contract")
-        .onRef("channel_terms.channel_id", "=", "channel_sums.channel_id"),
-    )
-    .select(["channel_sums.day", "channel_sums.network", "channel_terms.token"])
-    .select(["channel_sums.route_id", "channel_sums.is_reversal"])
-    .select(({ ref }) => [
-      sql<StoredSum>`${dialect.amount.sum(ref("channel_sums.amount"))}`.as("amount"),
-      sql<StoredSum>`${dialect.amount.sum(ref("channel_sums.count"))}`.as("count"),
-    ])
-    .where("channel_sums.day", ">=", day)
-    .where("channel_sums.day", "<", before)
-    .groupBy(["channel_sums.day", "channel_sums.network", "channel_terms.token"])
-    .groupBy(["channel_sums.route_id", "channel_sums.is_reversal"])
-    .orderBy("channel_sums.day")
-    .execute();
-  return rows.map(({ token: asset, is_reversal, count, ...row }) => ({
-    ...{ ...row, asset, count: Number(dialect.amount.decode(count)) },
-    debit: is_reversal === 1 ? income : receivable,
-    credit: is_reversal === 1 ? receivable : income,
-  }));
+  const { is_whole } = await db
+    .selectFrom("charge_sums_progress")
+    .select("is_whole")
+    .executeTakeFirstOrThrow();
+  const { amount } = dialect;
+  const none = sql`${amount.encode(0n)}`;
+  const ofDays = sql`day >= ${day} and day < ${before}`;
+  const parts = [
+    sql`select ${sumKey}, count, amount, ${none} as old_count, ${none} as old_amount
+      from charge_sums where ${ofDays}`,
+    sql`select ${sumKey}, count, amount, old_count, old_amount
+      from charge_changes where ${ofDays} ${is_whole === 1 ? sql`` : sql`and ${isAdded}`}`,
+    // Once whole, always whole.
+    ...(is_whole === 1
+      ? []
+      : [
+          sql`select day, network, token as asset, route_id, is_reversal, count, amount, ${none}, ${none}
+            from channel_sums join channel_terms using (network, contract, channel_id)
+            where ${ofDays} and not ${isAdded}`,
+        ]),
+  ];
+  const sum = (column: string) => amount.sum(sql.ref<StoredAmount>(column));
+  const { rows } = await sql<SumRow>`
+    select ${sumKey}, ${sum("count")} as count, ${sum("amount")} as amount,
+      ${sum("old_count")} as old_count, ${sum("old_amount")} as old_amount
+    from (${sql.join(parts, sql` union all `)}) as parts
+    group by ${sumKey} order by day
+  `.execute(db);
+  const rise = (now: StoredSum, old: StoredSum) => amount.decode(now) - amount.decode(old);
+  return rows.flatMap(({ is_reversal, count, old_count, amount: now, old_amount, ...row }) => {
+    const counted = Number(rise(count, old_count));
+    if (counted === 0) return [];
+    return {
+      ...{ ...row, count: counted, amount: rise(now, old_amount) },
+      debit: is_reversal === 1 ? income : receivable,
+      credit: is_reversal === 1 ? receivable : income,
+    };
+  });
 }
+
+interface SumRow extends Pick<DayOfCharges, "day" | "network" | "asset" | "route_id"> {
+  is_reversal: number;
+  count: StoredSum;
+  amount: StoredSum;
+  old_count: StoredSum;
+  old_amount: StoredSum;
+}
+
+const sumKey = sql.raw("day, network, asset, route_id, is_reversal");
+
+const rowKey = sql.raw("network, contract, channel_id, day, route_id, is_reversal");
+
+/** Whether the sums contain a row of `channel_sums`, and take its changes. */
+const isAdded = sql`((select is_whole from charge_sums_progress) = 1
+  or (${rowKey}) <= (select ${rowKey} from charge_sums_progress))`;
 
 /** The first day of a time on which a channel was charged. */
 export async function findChargedDay(

@@ -103,8 +103,9 @@ function sumDay(
   { day, from, before }: BookRange & { day: number },
 ): Promise<DaySum[]> {
   return inSnapshot(reads, async ({ db, dialect }) => {
+    const { decode } = dialect.amount;
     const sums = new Map<string, DaySum>();
-    const add = ({ amount, ...row }: SumRow) => {
+    const add = ({ amount, ...row }: Omit<SumRow, "amount"> & { amount: bigint }) => {
       const key = { ...row, route_id: row.route_id ?? 0 };
       const { network, asset, route_id, debit, credit } = key;
       const name = `${network}/${asset}/${route_id}/${debit}/${credit}`;
@@ -112,11 +113,11 @@ function sumDay(
       sums.set(name, {
         ...key,
         count: Number(row.count) + (known?.count ?? 0),
-        sum: dialect.amount.decode(amount) + (known?.sum ?? 0n),
+        sum: amount + (known?.sum ?? 0n),
       });
     };
     const summed = await db.selectFrom("book_sums").selectAll().where("day", "=", day).execute();
-    for (const row of summed) add(row);
+    for (const row of summed) add({ ...row, amount: decode(row.amount) });
     for (const row of await readChargesOf({ db, dialect }, { day, before: day + 1 })) add(row);
     for (let time = from; time < before; time += stepMs) {
       const rows = await db
@@ -128,7 +129,7 @@ function sumDay(
         .where("posted_at", "<", Math.min(before, time + stepMs))
         .groupBy(["network", "asset", "route_id", "debit", "credit"])
         .execute();
-      for (const row of rows) add(row);
+      for (const row of rows) add({ ...row, amount: decode(row.amount) });
     }
     return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
   });

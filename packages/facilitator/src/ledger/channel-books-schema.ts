@@ -1,5 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
-import type { StoredAmount } from "@coinslot/storage";
+import type { StoredAmount, StoredSum } from "@coinslot/storage";
+import type { Generated } from "kysely";
 
 /**
  * Charges of one channel on one day and route, added up: the books of a channel do not grow with
@@ -17,6 +18,41 @@ export interface ChannelSumsTable {
   is_reversal: number;
   count: StoredAmount;
   amount: StoredAmount;
+}
+
+/** Charges of all channels of a token on one day and route: the sums of `channel_sums`. */
+export interface ChargeSumsTable {
+  /** Whole days since 1970, in UTC. */
+  day: number;
+  network: Network;
+  asset: Address;
+  /** A name of `sold_names`, or 0. */
+  route_id: number;
+  is_reversal: number;
+  count: StoredSum;
+  amount: StoredSum;
+}
+
+/** Changes of `channel_sums` that the sums do not contain yet. Written by triggers, never changed. */
+export interface ChargeChangesTable extends ChannelSumsTable {
+  id: Generated<number>;
+  asset: Address;
+  /** Before the change; 0 where there was no row. */
+  old_count: StoredAmount;
+  old_amount: StoredAmount;
+}
+
+/**
+ * One row. The rows of `channel_sums` up to this key are in the sums; with `is_whole`, all of them.
+ */
+export interface ChargeSumsProgressTable {
+  network: Network | "";
+  contract: Address | "";
+  channel_id: Hex | "";
+  day: number;
+  route_id: number;
+  is_reversal: number;
+  is_whole: number;
 }
 
 /** Claimed money that a contract has sent to a recipient: one row per `Settled`, once it is final. */
@@ -44,6 +80,9 @@ export interface ChannelPayoutProgressTable {
 /** Tables of channels in the books. `../books/README.md` gives their rules. */
 export interface ChannelBookTables {
   channel_sums: ChannelSumsTable;
+  charge_sums: ChargeSumsTable;
+  charge_changes: ChargeChangesTable;
+  charge_sums_progress: ChargeSumsProgressTable;
   channel_payouts: ChannelPayoutsTable;
   channel_payout_progress: ChannelPayoutProgressTable;
 }

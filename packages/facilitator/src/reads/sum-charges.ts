@@ -30,11 +30,10 @@ export async function sumCharges(
       ...{ route: names.get(route_id), network, count: 0, amount: 0n },
       asset: `0x${asset.slice(2)}` as const,
     };
-    const value = reads.dialect.amount.decode(amount);
     sums.set(key, {
       ...known,
       count: known.count + (isReversal ? 0 : count),
-      amount: known.amount + (isReversal ? -value : value),
+      amount: known.amount + (isReversal ? -amount : amount),
     });
   }
   return [...sums.values()];

@@ -48,14 +48,25 @@ export function forgetSoldNames(
   }, forProcess);
 }
 
-/** Ids of the routes that sums name: these outlive their payments. */
+/**
+ * Ids of the routes that sums name: these outlive their payments. Those of single channels are read
+ * only while the sums of charges lack some.
+ */
 export async function findSummedRoutes({ db }: LedgerContext): Promise<number[]> {
-  const rows = await db
+  const { is_whole } = await db
+    .selectFrom("charge_sums_progress")
+    .select("is_whole")
+    .executeTakeFirstOrThrow();
+  const named = db
     .selectFrom("payment_sums")
     .select("route_id")
     .union(db.selectFrom("payment_changes").select("route_id"))
     .union(db.selectFrom("book_sums").select("route_id"))
-    .union(db.selectFrom("channel_sums").select("route_id"))
-    .execute();
+    .union(db.selectFrom("charge_sums").select("route_id"))
+    .union(db.selectFrom("charge_changes").select("route_id"));
+  const rows = await (is_whole === 1
+    ? named
+    : named.union(db.selectFrom("channel_sums").select("route_id"))
+  ).execute();
   return rows.map(({ route_id }) => route_id);
 }

@@ -5,11 +5,13 @@ import { buildIndex, migrate, openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { postEarlier } from "../../books/post-earlier.ts";
+import { readChargesOf } from "../../books/read-charges.ts";
 import { ledgerLater } from "../../testing/ledger-later.ts";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { accounts } from "../books-schema.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
+import { foldCharges } from "../maintenance/fold-charges.ts";
 import { releaseAbandoned, sendHeartbeat } from "../maintenance/processes.ts";
 import { retentionSteps } from "../maintenance/retention-steps.ts";
 import { sumPayments } from "../maintenance/sum-payments.ts";
@@ -112,6 +114,74 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         { ...record, network: "one", confirmed: 2 },
         { ...record, network: "two", confirmed: 1 },
       ]);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it("add up charges from before their sums beside a process of the previous release", async () => {
+    const [contract, token] = [`0x${"40".repeat(20)}`, `0x${"aa".repeat(20)}`] as const;
+    const database = await openDatabase({ url: place.url });
+    const { dialect, kysely } = database;
+    /** As that release writes it: the sum of a channel's day. */
+    const charge = (channel: number, amount: bigint) =>
+      dialect.insertMany(
+        kysely as unknown as LedgerContext["db"],
+        "channel_sums",
+        [
+          {
+            ...{ network: "eip155:9745", contract, channel_id: `0x${channel}`, day: channel % 2 },
+            ...{ route_id: 1, is_reversal: 0, count: dialect.amount.encode(1n) },
+            amount: dialect.amount.encode(amount),
+          },
+        ],
+        {
+          keys: ["network", "contract", "channel_id", "day", "route_id", "is_reversal"],
+          add: ["count", "amount"],
+        },
+      );
+    try {
+      const title = "sums of charges";
+      const step = ledgerMigrations.migrations.findIndex((each) => each.title === title);
+      const migrations = ledgerMigrations.migrations.slice(0, step);
+      await migrate(database, { ...ledgerMigrations, migrations });
+      for (const channel of [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+        await sql`
+          insert into channel_terms (network, contract, channel_id, payer, payer_authorizer,
+            receiver, receiver_authorizer, token, withdraw_delay, salt, created_at)
+          values ('eip155:9745', ${contract}, ${`0x${channel}`}, 'a', 'b', 'c', 'd', ${token}, 9,
+            '0x', 1)
+        `.execute(kysely);
+      }
+      for (const channel of [1, 2, 4, 5, 6, 8]) await charge(channel, 100n);
+      await charge(2, 50n);
+      const ledger = await openNewest();
+      const sums = async () =>
+        (await readChargesOf(ledger, { day: 0, before: 9 })).map((row) => [
+          ...[row.day, row.asset, row.count, row.amount],
+        ]);
+      expect(await sums()).toEqual([
+        [0, token, 5, 450n],
+        [1, token, 2, 200n],
+      ]);
+      // Before and behind those that are added up, and between them.
+      for (const channel of [1, 2, 3, 7, 8, 9]) await charge(channel, 1n);
+      const expected = [
+        [0, token, 7, 452n],
+        [1, token, 6, 204n],
+      ];
+      expect(await sums()).toEqual(expected);
+      expect(await foldCharges(ledger, 3)).toBe(true);
+      expect(await sums()).toEqual(expected);
+      for (const channel of [1, 2, 3, 7, 8, 9]) await charge(channel, 10n);
+      const later = [
+        [0, token, 9, 472n],
+        [1, token, 10, 244n],
+      ];
+      expect(await sums()).toEqual(later);
+      while (await foldCharges(ledger, 3)) expect(await sums()).toEqual(later);
+      expect(await sums()).toEqual(later);
+      expect(await ledger.db.selectFrom("charge_changes").selectAll().execute()).toEqual([]);
     } finally {
       await database.close();
     }

@@ -28,6 +28,7 @@ import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { refundChannels } from "./refund-channels.ts";
 import { resumeCharges } from "./resume-charges.ts";
 import { serveCallers } from "./serve-callers.ts";
+import { sumCharges } from "./sum-charges.ts";
 import { sumPayments } from "./sum-payments.ts";
 import { tellOfChannels } from "./tell-of-channels.ts";
 import { tellOfPayments } from "./tell-of-payments.ts";
@@ -77,5 +78,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "reasons of refused claims", up: keepRefusals },
     { title: "calls of the escrow that callers ask for", up: serveCallers },
     { title: "gas that callers' buyers cause", up: divideCallerGas },
+    { title: "sums of charges", up: sumCharges },
   ],
 };
