@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { isWhole } from "./packages/devnet/src/effort.ts";
 
 // `import` and `require` are added where they belong; named here, they would hold for every package in both.
 const conditions = ["source", "node"];
@@ -8,8 +9,8 @@ const conditions = ["source", "node"];
 /** Files that load modules as another process would: two versions of Express side by side. */
 const isolated = ["packages/express/src/routes/mixed-express-4.test.ts"];
 
-/** Files that take a minute or so, and run with whole matrices alone: `.ci/nightly`. */
-const nightly = process.env.COINSLOT_MATRIX === "all" ? [] : ["test/faults/ledger-outages.test.ts"];
+/** Files that take a minute or so, and belong to whole runs alone: `.ci/nightly`. */
+const nightly = isWhole ? [] : ["test/faults/ledger-outages.test.ts"];
 
 /** The condition "source" of one names TypeScript that Node does not load; the other imports it. */
 const inlined = ["eventsource-parser", "mppx"];

@@ -1,10 +1,11 @@
 import { createTestDatabase } from "@coinslot/devnet";
+import { effort } from "@coinslot/devnet/effort";
 import { expect, onTestFinished, test } from "vitest";
 import { runFaults } from "./fault-run.ts";
 import { summarise } from "./summary.ts";
 
-const short = { seed: "short", payments: 60, kills: 4 };
-const patienceMs = 180_000;
+const short = { seed: "short", payments: 60 * effort, kills: 4 * effort };
+const patienceMs = 180_000 * effort;
 
 test("no payment is lost, given away or taken twice while a seller on SQLite is killed and its chain lies", {
   timeout: patienceMs,

@@ -1,4 +1,5 @@
 import { createTestDatabase } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import type { WireName } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buy } from "./buyer.ts";
@@ -21,7 +22,7 @@ const engines = {
 /** Before anything is stored that outlives the process, the answer dies with it, and the handler runs again. */
 const runsAgain: ReadonlySet<KillPoint> = new Set(["handling"]);
 
-describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
+describe.each(byDay(["sqlite"], ["sqlite", "postgres"]))("a seller on %s", (engine) => {
   const random = createRandom(`kill points on ${engine}`);
   let scene: Scene;
   let chain: LiveChain;

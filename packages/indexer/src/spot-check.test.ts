@@ -2,12 +2,12 @@ import { misbehavingToken, testUsdt0 } from "@coinslot/devnet";
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "./logger.ts";
 import type { BalanceDifference } from "./spot-check.ts";
-import { engines } from "./testing/engines.ts";
+import { enginesByDay } from "./testing/engines.ts";
 import { changing, honest, startFaultProxy } from "./testing/fault-proxy.ts";
 import { expectExact } from "./testing/oracle.ts";
 import { startChain, startIndexer, usdtOf } from "./testing/scene.ts";
 
-describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("the spot check on $engine", ({ createUrl }) => {
   it("compares balances with the chain, and reports changes without a Transfer", async () => {
     const devnet = await startChain();
     const { client, accounts } = devnet;

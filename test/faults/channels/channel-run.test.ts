@@ -1,14 +1,15 @@
 import { createTestDatabase } from "@coinslot/devnet";
+import { effort } from "@coinslot/devnet/effort";
 import { expect, onTestFinished, test } from "vitest";
 import { runChannelFaults } from "./channel-run.ts";
 import { summariseChannels } from "./channel-summary.ts";
 
-// As many kills on each engine as fit into half a minute: the chain's time goes fast.
+// As many kills on each engine as fit into a quarter of a minute: the chain's time goes fast.
 const short = {
-  ...{ seed: "short", channels: 20, vouchers: 400, kills: 10 },
+  ...{ seed: "short", channels: 10, vouchers: 200 * effort, kills: 5 * effort },
   ...{ secondsPerBlock: 15, claimAfterSeconds: 3 },
 };
-const patienceMs = 180_000;
+const patienceMs = 180_000 * effort;
 
 test("nothing is lost, given away or charged twice while a seller by channels on SQLite is killed and payers withdraw", {
   timeout: patienceMs,

@@ -1,4 +1,5 @@
 import type { Devnet } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { parseAbiItem } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,10 +24,9 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
-/** One shop for each buyer, another one each time; with `COINSLOT_MATRIX=all` every shop. */
+/** One shop for each buyer, another one each time; in a whole run every shop. */
 function shopsOf(index: number): readonly Shop[] {
-  if (process.env.COINSLOT_MATRIX === "all") return shops;
-  return shops.slice(index % shops.length, (index % shops.length) + 1);
+  return byDay(shops.slice(index % shops.length, (index % shops.length) + 1), shops);
 }
 
 const cells = buyers.flatMap((buyer, index) =>

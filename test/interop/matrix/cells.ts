@@ -1,3 +1,4 @@
+import { byDay } from "@coinslot/devnet/effort";
 import { clients, type MatrixClient } from "./clients.ts";
 import { facilitators, type MatrixFacilitator } from "./facilitators.ts";
 import { type MatrixSeller, sellers } from "./sellers.ts";
@@ -37,6 +38,5 @@ const oneCellPerRow: readonly Cell[] = rows.flatMap((row, index) => {
   return turned.find((cell) => cell?.buys) ?? turned[0] ?? [];
 });
 
-/** The cells of a run: one of each row, and with `COINSLOT_MATRIX=all` every combination. */
-export const cells: readonly Cell[] =
-  process.env.COINSLOT_MATRIX === "all" ? rows.flat() : oneCellPerRow;
+/** The cells of a run: one of each row by day, and every combination in a whole run. */
+export const cells = byDay(oneCellPerRow, rows.flat());

@@ -8,6 +8,7 @@ import {
   testUsdt0,
   withDatabase,
 } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
@@ -22,7 +23,9 @@ afterAll(() => devnet?.stop());
 
 const sales = 3;
 
-describe.each(["sqlite", "postgres"] as const)("coinslot books, on %s", (engine) => {
+const engines = byDay(["sqlite"], ["sqlite", "postgres"]);
+
+describe.each(engines)("coinslot books, on %s", (engine) => {
   let seller: TestSeller;
   let ledger: { url: string; drop(): Promise<void> };
 

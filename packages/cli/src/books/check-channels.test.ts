@@ -10,6 +10,7 @@ import {
   testUsdt0,
   withDatabase,
 } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { ChannelConfig } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -19,7 +20,9 @@ import { runCoinslot } from "../testing/run-coinslot.ts";
 const patience = { timeout: 90_000, interval: 100 };
 const price = 2_000n;
 
-describe.each(["sqlite", "postgres"] as const)("coinslot books of channels, on %s", (engine) => {
+const engines = byDay(["sqlite"], ["sqlite", "postgres"]);
+
+describe.each(engines)("coinslot books of channels, on %s", (engine) => {
   let devnet: Devnet;
   let ledger: { url: string; drop(): Promise<void> };
   let channels: ReturnType<typeof createChannelFixture>;

@@ -8,6 +8,7 @@ import {
   testUsdt0,
   withDatabase,
 } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import {
   type IndexerService,
   readIndexerServiceConfiguration,
@@ -22,7 +23,9 @@ const silent = { info() {}, warn() {}, error() {} };
 const patience = { timeout: 30_000, interval: 50 };
 const sales = 3;
 
-describe.each(["sqlite", "postgres"] as const)("books check by an index, on %s", (engine) => {
+const engines = byDay(["sqlite"], ["sqlite", "postgres"]);
+
+describe.each(engines)("books check by an index, on %s", (engine) => {
   let devnet: Devnet;
   let seller: TestSeller;
   let folder: string;

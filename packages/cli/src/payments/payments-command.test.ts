@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestDatabase, type Devnet, startDevnet, withDatabase } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { toLowerHex } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -44,7 +45,7 @@ async function reserveMany({ reserve }: CoinslotFacilitator): Promise<void> {
   );
 }
 
-describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engine) => {
+describe.each(byDay(["sqlite"], ["sqlite", "postgres"]))("coinslot payments, on %s", (engine) => {
   let seller: TestSeller;
   let ledger: { url: string; drop(): Promise<void> };
 

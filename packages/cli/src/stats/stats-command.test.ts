@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
@@ -20,7 +21,7 @@ async function createLedger(engine: "sqlite" | "postgres") {
   return { url: `sqlite:${folder}/ledger.db`, drop: () => rm(folder, { recursive: true }) };
 }
 
-describe.each(["sqlite", "postgres"] as const)("coinslot stats, on %s", (engine) => {
+describe.each(byDay(["sqlite"], ["sqlite", "postgres"]))("coinslot stats, on %s", (engine) => {
   it("sums money and gas, and counts requests that bought nothing", async () => {
     const ledger = await createLedger(engine);
     onTestFinished(() => ledger.drop());

@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { effort, seed as firstSeed, isWhole } from "@coinslot/devnet/effort";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { accounts } from "../ledger/books-schema.ts";
@@ -20,31 +21,26 @@ import { postEarlier } from "./post-earlier.ts";
 
 const always = { from: 0, before: 8_640_000_000_000_000 };
 
-/**
- * Histories to play on each engine. `BOOK_HISTORIES=100000 BOOK_SEED=1 npx vitest run` with this file
- * plays more, in batches whose seeds it prints. A failure prints the shortest histories that fail.
- */
-const wanted = Number(process.env.BOOK_HISTORIES ?? 0);
-const firstSeed = Number(process.env.BOOK_SEED ?? Date.now() % 2 ** 31);
 /** Histories that share a ledger, at most: each reading of it and each comparison serves all of them. */
-const together = wanted > 0 ? 128 : 24;
-const worldsOfBatch = wanted > 0 ? 8 : 2;
+const together = isWhole ? 128 : 24;
+const worldsOfBatch = isWhole ? 8 : 2;
 
 describe.each(engines)("the books on %s", (engine) => {
   const shared = ledgerForEachTest(engine, { releaseLimit: { count: 1e6, windowMs: 1 } });
 
   it("have an entry for each movement of any history, on a ledger of any age", {
-    timeout: wanted > 0 ? 86_400_000 : 240_000,
+    timeout: isWhole ? 86_400_000 : 240_000,
   }, async () => {
     const ledger = await shared.join("one");
     const other = await shared.join("two");
     // Longer than any run: without it, no transaction would be stored.
     const lease = await ledger.leases.acquire({ name: "relayer", owner: "one", ttlMs: 86_400_000 });
     if (lease === undefined) throw new Error("The lease is taken");
-    const total = wanted > 0 ? wanted : engine === "sqlite" ? 100 : 20;
+    // A whole run prints the seed of each batch. A failure prints the shortest histories that fail.
+    const total = isWhole ? 100 * effort : engine === "sqlite" ? 100 : 20;
     const seen = new Set<string>();
     let played = 0;
-    for (let seed = firstSeed; played < total; seed = (seed + 1) % 2 ** 31) {
+    for (let seed = firstSeed % 2 ** 31; played < total; seed = (seed + 1) % 2 ** 31) {
       const property = fc.asyncProperty(bookWorlds(together), async (world) => {
         await clearLedger(ledger);
         // Retention goes by the earlier one of two clocks.
@@ -56,7 +52,7 @@ describe.each(engines)("the books on %s", (engine) => {
       });
       await fc.assert(property, { seed, numRuns: worldsOfBatch });
       // The test runner keeps what is written by the usual way until the end.
-      if (wanted > 0) writeSync(2, `${engine}: ${played} histories, seed ${seed}\n`);
+      if (isWhole) writeSync(2, `${engine}: ${played} histories, seed ${seed}\n`);
     }
     // A run that never met a reversal of gas, say, would prove nothing about it.
     if (played >= 1_000) expect([...seen].sort()).toEqual(everyKind);

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createFacilitator } from "../create-facilitator.ts";
 import { startNodeProxy } from "../testing/node-proxy.ts";
 import { signPayment } from "../testing/payments.ts";
-import { createTestLedger, engines } from "../testing/settling-devnet.ts";
+import { createTestLedger, enginesByDay } from "../testing/settling-devnet.ts";
 
 async function start(options: Parameters<typeof startDevnet>[0] = {}): Promise<Devnet> {
   const devnet = await startDevnet(options);
@@ -33,7 +33,7 @@ async function open<Result>(
 
 const nothing = async () => undefined;
 
-describe.each(engines)("a ledger on %s beside a development chain", (engine) => {
+describe.each(enginesByDay("sqlite"))("a ledger on %s beside a development chain", (engine) => {
   it("names the chain that was started anew, and works with the former one", async () => {
     const ledger = await createTestLedger(engine);
     onTestFinished(() => ledger.drop());

@@ -10,11 +10,11 @@ import {
   useRefundingDevnet,
   withFloat,
 } from "../testing/refunding-devnet.ts";
-import { engines, type SettlingDevnet } from "../testing/settling-devnet.ts";
+import { enginesByDay, type SettlingDevnet } from "../testing/settling-devnet.ts";
 
 const timeout = 120_000;
 
-describe.each(engines)("refunds that the operator pays, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (engine) => {
   const begin = useRefundingDevnet();
 
   /** The operator's plain transfer to a refund's payer. */

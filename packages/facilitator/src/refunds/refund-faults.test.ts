@@ -19,7 +19,7 @@ import {
 } from "../testing/refunding-devnet.ts";
 import { settle } from "../testing/settling-actions.ts";
 import { settlingProgram, spawnSettling } from "../testing/settling-child.ts";
-import { engines, type SettlingDevnet } from "../testing/settling-devnet.ts";
+import { enginesByDay, type SettlingDevnet } from "../testing/settling-devnet.ts";
 
 const begin = useRefundingDevnet();
 const program = useProgram(settlingProgram);
@@ -49,7 +49,7 @@ async function executeAsStranger({ devnet, ledger }: SettlingDevnet): Promise<vo
 const reasonOf = (error: unknown) =>
   typeof error === "object" && error !== null && "reason" in error ? error.reason : error;
 
-describe.each(engines)("money of a float on %s", (engine) => {
+describe.each(enginesByDay("postgres"))("money of a float on %s", (engine) => {
   it(
     "moves soon after a clock that was far ahead is put back",
     async () => {

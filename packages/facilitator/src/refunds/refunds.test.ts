@@ -13,13 +13,13 @@ import {
   withFloat,
 } from "../testing/refunding-devnet.ts";
 import { idOf, reserve, settle } from "../testing/settling-actions.ts";
-import { engines } from "../testing/settling-devnet.ts";
+import { enginesByDay } from "../testing/settling-devnet.ts";
 import { signRefunds } from "./sign-refunds.ts";
 
 const begin = useRefundingDevnet();
 const timeout = 120_000;
 
-describe.each(engines)("refunds on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("refunds on %s", (engine) => {
   it(
     "gives a settled payment back from the float, once it is final",
     async () => {

@@ -10,7 +10,7 @@ import {
   useRefundingDevnet,
   withFloat,
 } from "../testing/refunding-devnet.ts";
-import { engines } from "../testing/settling-devnet.ts";
+import { enginesByDay } from "../testing/settling-devnet.ts";
 import type { SignedRefunds } from "./refund-file.ts";
 import { signRefunds, transferOf } from "./sign-refunds.ts";
 
@@ -39,7 +39,7 @@ async function execute({ devnet }: Here, file: SignedRefunds): Promise<void> {
   await devnet.client.waitForTransactionReceipt({ hash });
 }
 
-describe.each(engines)("a float that is replaced on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a float that is replaced on %s", (engine) => {
   it(
     "signs nothing while a form of the former one may be executed, though the head has moved on meanwhile",
     async () => {

@@ -5,7 +5,11 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import { openLedgerReader } from "../ledger/ledger-reader.ts";
 import { startNodeProxy } from "../testing/node-proxy.ts";
-import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
+import {
+  enginesByDay,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../testing/settling-devnet.ts";
 import { changeStops } from "./change-stops.ts";
 import type { StopTarget } from "./stop.ts";
 
@@ -37,7 +41,7 @@ function reserve(facilitator: CoinslotFacilitator, paid: Paid, route = "GET /wea
   });
 }
 
-describe.each(engines)("a stop switch on %s", (engine) => {
+describe.each(enginesByDay("postgres"))("a stop switch on %s", (engine) => {
   let settling: SettlingDevnet;
 
   beforeEach(async () => {

@@ -1,4 +1,5 @@
 import { createTestDatabase, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import type { Address } from "@coinslot/protocol";
 import pino from "pino";
 import { onTestFailed } from "vitest";
@@ -14,6 +15,14 @@ import { signPayment, type TestPayment } from "./payments.ts";
 /** The engines under which everything must hold. */
 export const engines = ["sqlite", "postgres"] as const;
 export type Engine = (typeof engines)[number];
+
+/**
+ * For tests whose subject is a chain, a node or a signer, and no statement of the ledger: one engine
+ * stands for both by day. It is PostgreSQL where several processes share a ledger.
+ */
+export function enginesByDay(engine: Engine): readonly Engine[] {
+  return byDay([engine], engines);
+}
 
 /** Location of a ledger during a test. */
 export interface TestLedger {

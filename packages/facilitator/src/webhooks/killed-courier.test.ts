@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeSync } from "node:fs";
+import { effort, isWhole, seed } from "@coinslot/devnet/effort";
 import { useProgram } from "@coinslot/devnet/use-program";
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -23,10 +24,7 @@ const program = useProgram(new URL("../testing/deliver-in-child.ts", import.meta
 const patience = { timeout: 300_000, interval: 20 };
 const life = ["payment.settled", "payment.reverted", "payment.settled", "payment.final"];
 
-/** `WEBHOOK_KILLS=1000 WEBHOOK_SEED=1 npx vitest run` with this file makes more, and prints them. */
-const wanted = Number(process.env.WEBHOOK_KILLS ?? 0);
-const kills = wanted > 0 ? wanted : 12;
-const seed = Number(process.env.WEBHOOK_SEED ?? Date.now() % 2 ** 31);
+const kills = 12 * effort;
 
 /** The next kill: at a POST of any process, after some others, the one that has run for longest. */
 const plan = fc.record({
@@ -34,7 +32,7 @@ const plan = fc.record({
   after: fc.integer({ min: 1, max: 12 }),
 });
 /** Payments are made in batches, so that there is always something to deliver. */
-const batch = wanted > 0 ? 100 : 30;
+const batch = isWhole ? 100 : 30;
 
 /**
  * Passing of the time of claims, 60 s. On SQLite the next process knows the last one dead. Rows that
@@ -50,7 +48,7 @@ async function passClaims(ledger: LedgerContext | undefined): Promise<void> {
 
 describe.each(engines)("processes that deliver webhooks from a ledger on %s", (engine) => {
   it("may be killed before, during and after each POST: no event is lost, none out of order", {
-    timeout: wanted > 0 ? 86_400_000 : 240_000,
+    timeout: isWhole ? 86_400_000 : 240_000,
   }, async () => {
     const startedAt = performance.now();
     const place = await copyMigratedLedger(engine);
@@ -113,7 +111,7 @@ describe.each(engines)("processes that deliver webhooks from a ledger on %s", (e
       oldest.process.kill("SIGKILL");
       await oldest.ended;
       await passClaims(kept?.ledger);
-      if (wanted > 0 && index % 100 === 99) {
+      if (isWhole && index % 100 === 99) {
         const seconds = Math.round((performance.now() - startedAt) / 1000);
         writeSync(2, `${engine}: ${index + 1} kills, ${first.size} events, ${seconds} s\n`);
       }
@@ -139,7 +137,7 @@ describe.each(engines)("processes that deliver webhooks from a ledger on %s", (e
     expect([...told.values()].filter((types) => types.join() !== life.join())).toEqual([]);
     // A duplicate has the same body, and its id.
     expect(differing).toBe(0);
-    if (wanted === 0) return;
+    if (!isWhole) return;
     const posts = receiver.received.length;
     writeSync(2, `${engine}: seed ${seed}, ${posts} POSTs of ${first.size} events, none lost\n`);
   });

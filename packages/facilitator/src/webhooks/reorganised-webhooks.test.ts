@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { settle } from "../testing/settling-actions.ts";
-import { engines, startSettlingDevnet } from "../testing/settling-devnet.ts";
+import { enginesByDay, startSettlingDevnet } from "../testing/settling-devnet.ts";
 import { openWebhookReceiver, webhookSecret } from "../testing/webhook-receiver.ts";
 
 const patience = { timeout: 30_000 };
 
-describe.each(engines)("a payment whose block leaves the chain, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a payment whose block leaves the chain, on %s", (engine) => {
   it("is told as settled, reverted and settled, in this order, though the receiver was away", async () => {
     const place = await startSettlingDevnet(engine);
     onTestFinished(() => place.stop());

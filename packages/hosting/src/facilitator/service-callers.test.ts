@@ -1,4 +1,5 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import { createFacilitatorClient } from "@coinslot/express";
 import { type Address, FacilitatorError } from "@coinslot/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -24,7 +25,7 @@ afterEach(async () => {
 
 afterAll(() => devnet?.stop());
 
-describe.each(engines)("a hosted facilitator on %s", (engine) => {
+describe.each(byDay(["postgres"], engines))("a hosted facilitator on %s", (engine) => {
   it("counts each caller and each endpoint separately", async () => {
     const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
     const ledger = await createDatabaseUrl(engine);

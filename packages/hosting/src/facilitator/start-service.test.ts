@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { createPayingFetch } from "@coinslot/client";
 import { type Devnet, listen, startDevnet, startPostgres } from "@coinslot/devnet";
+import { byDay } from "@coinslot/devnet/effort";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import { createRefundOperation, operatorAt } from "@coinslot/facilitator";
 import { ConfigurationError } from "@coinslot/protocol";
@@ -74,7 +75,7 @@ const typesOfPurchase = [
   "settle_completed",
 ];
 
-describe.each(engines)("a hosted facilitator on %s", (engine) => {
+describe.each(byDay(["postgres"], engines))("a hosted facilitator on %s", (engine) => {
   it("gives payments back from its float, by its operator over HTTP", async () => {
     const [float] = devnet.accounts.others;
     if (float === undefined) throw new Error("The devnet has no further account");

@@ -1,12 +1,12 @@
 import { testUsdt0 } from "@coinslot/devnet";
 import { zeroAddress } from "viem";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { changing, errorAnswer, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("balances, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
   it("are right after a reorganisation below the start block", async () => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("closing the indexer, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("closing the indexer, on $engine", ({ createUrl }) => {
   it.each(["history", "live"])("does not wait for a silent endpoint, in %s", async (state) => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { rangeOf, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("coverage, on $engine", ({ createUrl }) => {
   it("has no gap where history switches over to live while blocks arrive", async () => {
     const devnet = await startUsedChain(40);
     let isOver = false;

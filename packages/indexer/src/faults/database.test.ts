@@ -1,11 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { prepareOutage } from "@coinslot/devnet";
+import { effort } from "@coinslot/devnet/effort";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
-import { effort, randomOf } from "../testing/seeded-random.ts";
+import { randomOf } from "../testing/seeded-random.ts";
 
 const [sqlite, postgres] = engines;
 

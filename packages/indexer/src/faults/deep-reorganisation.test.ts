@@ -3,7 +3,7 @@ import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { ChainStoppedError } from "../query/chain-stopped-error.ts";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
@@ -11,7 +11,7 @@ import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
 
-describe.each(engines)("reorganisations deeper than final, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ createUrl }) => {
   it("are undone, with a retraction of each removed transfer", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);

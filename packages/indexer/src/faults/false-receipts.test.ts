@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import {
   type Call,
   changing,
@@ -15,7 +15,7 @@ import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
 import { type Random, randomOf } from "../testing/seeded-random.ts";
 
-describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("false receipts, on $engine", ({ engine, createUrl }) => {
   it("remove no transfer on a chain without provable receipts", async () => {
     const random = randomOf(`receipts without logs on ${engine}`);
     const devnet = await startUsedChain(30);

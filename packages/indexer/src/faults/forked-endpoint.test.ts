@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import type { Indexer } from "../indexer.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
@@ -11,7 +11,7 @@ import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/
 /** A busy machine must not silence endpoints that have a vote. */
 const patient = { requestTimeoutMs: 12_000 };
 
-describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
   it("verifies nothing of it when it is asked first, and is outvoted by two others", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);

@@ -1,13 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { maintain } from "../testing/maintenance-scene.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
 import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("a gap below the window, on $engine", ({ createUrl }) => {
   it("that no endpoint answers for delays a request by some seconds at most", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -45,7 +45,7 @@ describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => 
   });
 });
 
-describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("a round of history, on $engine", ({ createUrl }) => {
   it("delays a request by some seconds at most", async () => {
     const { devnet, proxy, service, database } = await startSlowHistory();
     const stopping = new AbortController();

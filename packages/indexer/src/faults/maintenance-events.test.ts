@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Indexer } from "../indexer.ts";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { type Fault, type FaultProxy, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { type UsedChain, waitUntilDone } from "../testing/maintenance-scene.ts";
@@ -14,7 +14,7 @@ const withoutRanges: Fault = async ({ calls, forward, reply, response }) => {
   else reply(await forward());
 };
 
-describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("events beside a reindex, on $engine", ({ createUrl }) => {
   it("announce blocks that come during a reindex, where the newest block is final", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);

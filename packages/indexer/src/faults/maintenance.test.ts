@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { effort } from "@coinslot/devnet/effort";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
@@ -10,17 +11,17 @@ import type { MaintenanceWish } from "../maintenance/run-maintenance.ts";
 import { hexOfBytes } from "../store/bytes.ts";
 import { readCoverage } from "../store/coverage.ts";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { maintain, type UsedChain, waitUntilDone } from "../testing/maintenance-scene.ts";
 import { expectExact, expectVerified, readStored } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
-import { effort, randomOf } from "../testing/seeded-random.ts";
+import { randomOf } from "../testing/seeded-random.ts";
 
 const program = useProgram(new URL("../testing/indexer-program.ts", import.meta.url));
 
-describe.each(engines)("maintenance under attack, on $engine", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("maintenance under attack, on $engine", ({ engine, createUrl }) => {
   it(
     "repairs and rewinds each block once, with balances, events and coverage, through any number of kills",
     async () => {

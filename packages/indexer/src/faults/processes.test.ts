@@ -1,12 +1,13 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { effort } from "@coinslot/devnet/effort";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
-import { effort, randomOf } from "../testing/seeded-random.ts";
+import { randomOf } from "../testing/seeded-random.ts";
 
 const program = useProgram(new URL("../testing/indexer-program.ts", import.meta.url));
 

@@ -1,5 +1,6 @@
+import { effort } from "@coinslot/devnet/effort";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
@@ -11,10 +12,10 @@ import {
   stepRandomly,
   usdtOf,
 } from "../testing/scene.ts";
-import { effort, randomOf } from "../testing/seeded-random.ts";
+import { randomOf } from "../testing/seeded-random.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 
-describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("reorganisations, on $engine", ({ engine, createUrl }) => {
   it("are followed at any depth and with any content", async () => {
     const random = randomOf(`random reorganisations on ${engine}`);
     const devnet = await startUsedChain();

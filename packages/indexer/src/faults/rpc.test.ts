@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { transferBatch } from "@coinslot/devnet";
+import { effort } from "@coinslot/devnet/effort";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import {
   type Call,
   changing,
@@ -21,7 +22,7 @@ import {
   stepRandomly,
   usdtOf,
 } from "../testing/scene.ts";
-import { effort, type Random, randomOf } from "../testing/seeded-random.ts";
+import { type Random, randomOf } from "../testing/seeded-random.ts";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** Providers' errors for a range that is too wide. `limit` is the number of blocks they accept. */
@@ -70,7 +71,7 @@ const badAnswers: Record<string, Fault> = {
     reply((await forward()).map((answer) => ({ ...answer, id: answer.id + 7 }))),
 };
 
-describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("through RPC faults, on $engine,", ({ engine, createUrl }) => {
   it("a load-balanced endpoint that misses the newest blocks hides no transfer", async () => {
     const random = randomOf(`load-balanced on ${engine}`);
     const devnet = await startUsedChain();

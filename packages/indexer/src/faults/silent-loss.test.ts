@@ -1,7 +1,7 @@
 import { transferBatch } from "@coinslot/devnet";
 import { describe, expect, it } from "vitest";
 import { createTransferService } from "../api/transfer-service.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import {
   type Answer,
   changing,
@@ -17,7 +17,7 @@ import { type Random, randomOf } from "../testing/seeded-random.ts";
 
 const zeroBloom = `0x${"0".repeat(512)}`;
 
-describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("silent loss, on $engine", ({ engine, createUrl }) => {
   it.each([
     ["real bloom filters", (fault: Fault) => fault],
     ["bloom filters of zeros", withZeroBlooms],

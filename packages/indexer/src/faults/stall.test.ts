@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("a stalled head, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("a stalled head, on $engine", ({ createUrl }) => {
   it("makes the chain degraded, then unhealthy, until it moves, at any time of the chain's clock", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);

@@ -1,11 +1,11 @@
 import { testUsdt0, transferBatch } from "@coinslot/devnet";
 import { erc20Abi, maxUint256 } from "viem";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("tokens, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("tokens, on $engine", ({ createUrl }) => {
   it.each(["live", "history"])(
     "are indexed exactly with every kind of transfer, in %s",
     async (when) => {

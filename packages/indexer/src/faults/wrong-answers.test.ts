@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { changing, type Fault, honest, logsOf, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
@@ -21,7 +21,7 @@ const impossible: { what: string; spoil: (logs: Logs) => unknown }[] = [
   },
 ];
 
-describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
+describe.each(enginesByDay)("a wrong answer, on $engine,", ({ createUrl }) => {
   it.each([{ logIndex: "0xffffffff" }, { blockNumber: "0x1ffffffffff" }])(
     "leads to the next endpoint by a log at %o, where no log can be",
     async (place) => {

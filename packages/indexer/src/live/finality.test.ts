@@ -1,6 +1,6 @@
 import { numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { changing, errorAnswer, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
@@ -10,7 +10,7 @@ const finality = { finalizedTag: true, depth: 2 };
 /** The state of the chain's head is written once a second. */
 const soon = { timeout: 60_000 };
 
-describe.each(engines)("finality, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("finality, on $engine", ({ createUrl }) => {
   it("is the node's finalized tag: above it any reorganisation is followed", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;

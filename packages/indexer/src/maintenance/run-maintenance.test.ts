@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
 import { expectVerified, maintain } from "../testing/request-maintenance.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 import { MaintenanceError, type MaintenanceWish } from "./run-maintenance.ts";
 
-describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("maintenance, on $engine", ({ createUrl }) => {
   it("verifies, reindexes and rewinds beside a running service", async () => {
     const devnet = await startUsedChain(30);
     const database = await createUrl();

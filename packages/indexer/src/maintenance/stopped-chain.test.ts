@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { addRequest } from "../store/requests.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
 import { expectVerified, maintain } from "../testing/request-maintenance.ts";
@@ -16,7 +16,7 @@ import {
 } from "../testing/scene.ts";
 import type { MaintenanceProgress } from "./run-maintenance.ts";
 
-describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
+describe.each(enginesByDay)("maintenance, on $engine", ({ createUrl }) => {
   it("ends with the reason where the chain is stopped and stays so, and deletes nothing of it", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);

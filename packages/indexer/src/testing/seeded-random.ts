@@ -1,3 +1,5 @@
+import { seed } from "@coinslot/devnet/effort";
+
 /** Decisions by a seed: the same seed yields the same sequence. */
 export interface Random {
   /** A whole number from `least` to `most`, both included. */
@@ -5,11 +7,6 @@ export interface Random {
   chance(probability: number): boolean;
   pick<Item>(items: readonly [Item, ...Item[]]): Item;
 }
-
-/** Of a test run: given by `COINSLOT_SEED`, or new each time. */
-const seed = Number(process.env.COINSLOT_SEED ?? Date.now() % 1_000_000_007);
-/** Factor by which random runs are longer than usual. CI is content with 1. */
-export const effort = Number(process.env.COINSLOT_EFFORT ?? 1);
 
 /** Random decisions of one test; prints the seed, which repeats them. */
 export function randomOf(test: string): Random {

@@ -2,11 +2,12 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Devnet } from "@coinslot/devnet";
+import { effort } from "@coinslot/devnet/effort";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Indexer } from "../indexer.ts";
-import { engines } from "../testing/engines.ts";
+import { enginesByDay } from "../testing/engines.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact } from "../testing/oracle.ts";
 import {
@@ -16,7 +17,7 @@ import {
   stepRandomly,
   usdtOf,
 } from "../testing/scene.ts";
-import { effort, randomOf } from "../testing/seeded-random.ts";
+import { randomOf } from "../testing/seeded-random.ts";
 import {
   believe,
   openTransferReceiver,
@@ -65,7 +66,7 @@ async function indexed(
   return found;
 }
 
-describe.each(engines)("webhooks about addresses, on $engine", ({ engine, createUrl }) => {
+describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, createUrl }) => {
   async function start(devnet: Devnet, url: string, database?: string) {
     const rpcUrls = [devnet.rpcUrl];
     const indexer = await startFastIndexer({

@@ -3,10 +3,10 @@ import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../logger.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 import { claimBeforeClose } from "./claim-before-close.ts";
 
-describe.each(engines)("the claim before the close, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("the claim before the close, on %s", (engine) => {
   const shared = ledgerForEachTest(engine);
 
   it("ends where the database is lost after it was sent: all else is to be stopped", async () => {

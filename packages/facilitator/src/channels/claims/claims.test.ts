@@ -10,11 +10,11 @@ import {
   startClaimingDevnet,
 } from "../../testing/claiming-devnet.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
 const program = useProgram(settlingProgram);
 
-describe.each(engines)("claims of channels, on %s", (engine) => {
+describe.each(enginesByDay("postgres"))("claims of channels, on %s", (engine) => {
   let here: ClaimingDevnet;
   let channels: ClaimingDevnet["channels"];
   let config: ChannelConfig;

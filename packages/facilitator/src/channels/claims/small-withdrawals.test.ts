@@ -5,9 +5,9 @@ import {
   price,
   startChannelBuyers,
 } from "../../testing/channel-buyers.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
-describe.each(engines)("a withdrawal, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a withdrawal, on %s", (engine) => {
   let buyers: ChannelBuyers;
 
   beforeEach(async () => {

@@ -9,9 +9,9 @@ import {
   startClaimingDevnet,
 } from "../../testing/claiming-devnet.ts";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
-describe.each(engines)("deposits of payloads, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) => {
   let here: ClaimingDevnet;
   let channels: ClaimingDevnet["channels"];
   let config: ChannelConfig;

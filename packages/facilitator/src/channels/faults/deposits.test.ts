@@ -10,13 +10,13 @@ import {
   startClaimingDevnet,
 } from "../../testing/claiming-devnet.ts";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
 const transferAbi = parseAbi(["function transfer(address to, uint256 value) returns (bool)"]);
 const salt: Hex = `0x${"07".repeat(32)}`;
 const amount = 20_000n;
 
-describe.each(engines)("deposits under faults, on %s", (engine) => {
+describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine) => {
   let here: ClaimingDevnet;
   let channels: ClaimingDevnet["channels"];
   let config: ChannelConfig;

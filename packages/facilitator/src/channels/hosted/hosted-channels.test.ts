@@ -8,12 +8,12 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import { type HostingDevnet, startHostingDevnet } from "../../testing/hosting-devnet.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
 const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/);
 const notAllowed = { state: "refused", reason: "recipient_not_allowed" };
 
-describe.each(engines)("channels of callers, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("channels of callers, on %s", (engine) => {
   let here: HostingDevnet;
   let facilitator: CoinslotFacilitator;
 

@@ -6,12 +6,12 @@ import { type ChannelConfig, channelContracts } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type HostingDevnet, startHostingDevnet } from "../../testing/hosting-devnet.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { type Engine, enginesByDay } from "../../testing/settling-devnet.ts";
 
 const program = useProgram(settlingProgram);
 const points = ["signed", "stored", "broadcast", "included"] as const;
 
-async function openHere(engine: (typeof engines)[number]) {
+async function openHere(engine: Engine) {
   const here = await startHostingDevnet(engine);
   onTestFinished(() => here.stop());
   const config = await here.open(9_000n);
@@ -37,7 +37,7 @@ async function eventsOf({ devnet, channels }: HostingDevnet, config: ChannelConf
   return channelEventsOf({ logs: own }).map(({ eventName }) => eventName);
 }
 
-describe.each(engines)("a hosted facilitator that is killed, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a hosted facilitator that is killed, on %s", (engine) => {
   it.each(points)(
     "at %s, claims and refunds once, and answers the repeated request",
     async (dieAt) => {

@@ -10,14 +10,14 @@ import {
   patience,
   startClaimingDevnet,
 } from "../../testing/claiming-devnet.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 import { channelTotalsOperation } from "./channel-totals-operation.ts";
 import { claimChannelsOperation } from "./claim-channels-operation.ts";
 import { getChannelOperation } from "./get-channel-operation.ts";
 import { listChannelsOperation } from "./list-channels-operation.ts";
 import { refundChannelOperation } from "./refund-channel-operation.ts";
 
-describe.each(engines)("commands of the operator on channels, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("commands of the operator on channels, on %s", (engine) => {
   let here: ClaimingDevnet;
   let channels: ClaimingDevnet["channels"];
   let config: ChannelConfig;

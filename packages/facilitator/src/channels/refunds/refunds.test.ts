@@ -10,7 +10,7 @@ import {
   startRefundingChannels,
 } from "../../testing/refunding-channels.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
 const program = useProgram(settlingProgram);
 
@@ -26,7 +26,7 @@ const killPoints = [
   "channel_refund_ended",
 ] as const;
 
-describe.each(engines)("refunds of channels, on %s", (engine) => {
+describe.each(enginesByDay("postgres"))("refunds of channels, on %s", (engine) => {
   let here: RefundingChannels;
   let channels: RefundingChannels["channels"];
   let config: ChannelConfig;

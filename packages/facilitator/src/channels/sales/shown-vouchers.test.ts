@@ -7,9 +7,9 @@ import {
   price,
   startChannelBuyers,
 } from "../../testing/channel-buyers.ts";
-import { engines } from "../../testing/settling-devnet.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
 
-describe.each(engines)("a voucher in the calldata of a claim, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a voucher in the calldata of a claim, on %s", (engine) => {
   let buyers: ChannelBuyers;
 
   beforeEach(async () => {

@@ -6,7 +6,8 @@ import * as z from "zod";
 import { type NodeAnswer, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { settle, submitAsStranger } from "../../testing/settling-actions.ts";
 import {
-  engines,
+  type Engine,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -95,7 +96,7 @@ async function mineBeside(
  * sender's calls in the same block. `place`: of these calls. Where there are several, the first
  * gives the wallet money, and it has none before. `says` changes the receipts of our transactions.
  */
-async function begin(engine: (typeof engines)[number], says?: Record<string, unknown>) {
+async function begin(engine: Engine, says?: Record<string, unknown>) {
   here = await startSettlingDevnet(engine);
   const { devnet, start } = here;
   const relayer = devnet.accounts.relayer.address.toLowerCase();
@@ -128,7 +129,7 @@ async function begin(engine: (typeof engines)[number], says?: Record<string, unk
   };
 }
 
-describe.each(engines)(
+describe.each(enginesByDay("sqlite"))(
   "a wallet whose authorization is used in the block of its burn, on %s",
   (engine) => {
     it.each([

@@ -6,7 +6,7 @@ import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { settle } from "../../testing/settling-actions.ts";
 import {
   type Engine,
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -102,7 +102,7 @@ async function readReceipt(rpcUrl: string, hash: string): Promise<Receipt> {
   return z.object({ result: receiptSchema }).parse(await response.json()).result;
 }
 
-describe.each(engines)(
+describe.each(enginesByDay("sqlite"))(
   "a transaction that counts as included and stands in no block, on %s",
   (engine) => {
     it("holds up no later payment: its nonce is used after all", async () => {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { holdRequests, settle } from "../../testing/settling-actions.ts";
 import {
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -54,7 +54,7 @@ async function begin(options: {
 
 const soon = { resendMs: 100, replaceMs: 60_000, loseMs: 1_000 };
 
-describe.each(engines)("a broadcast with a lost answer, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a broadcast with a lost answer, on %s", (engine) => {
   it("leaves the payment pending with its hash; it resumes, and is paid once", async () => {
     const lies = [{ isForwarded: true }];
     const { devnet, start, network, pay, balanceOf } = await begin({ engine, lies });

@@ -2,14 +2,14 @@ import { FacilitatorError, type Reservation, toLowerHex } from "@coinslot/protoc
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import {
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
-describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("the settlement of a reservation, on %s", (engine) => {
   let settling: SettlingDevnet;
   let facilitator: CoinslotFacilitator;
 

@@ -5,7 +5,7 @@ import { openLedger } from "../../ledger/open-ledger.ts";
 import { undoBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import {
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -51,7 +51,7 @@ const places: readonly [FaultPointName, readonly string[]][] = [
   ["recorded", ["confirmed"]],
 ];
 
-describe.each(engines)("a process that is killed, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a process that is killed, on %s", (engine) => {
   it.each(places)(
     "after %s has its payments concluded by another, each paid once",
     async (place, ends) => {

@@ -7,7 +7,7 @@ import { devRelayer, settle } from "../../testing/settling-actions.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import {
   type Engine,
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -118,7 +118,7 @@ async function begin(engine: Engine) {
   };
 }
 
-describe.each(engines)("a relayer that retires, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a relayer that retires, on %s", (engine) => {
   it(
     "has its transaction replaced until a block holds it, and plans nothing",
     async () => {

@@ -7,7 +7,7 @@ import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import {
   type Engine,
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
@@ -54,7 +54,7 @@ async function pendingTransactions({ devnet }: SettlingDevnet): Promise<number> 
   return (await devnet.client.getTxpoolStatus()).pending;
 }
 
-describe.each(engines)("a relayer's nonce, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("a relayer's nonce, on %s", (engine) => {
   it("is used even if the acknowledgement of its transaction's write was lost", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;

@@ -1,13 +1,13 @@
 import { FacilitatorError } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
-  engines,
+  enginesByDay,
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
 import type { HashSigner } from "./remote-signer.ts";
 
-describe.each(engines)("relayers whose keys are elsewhere, on %s", (engine) => {
+describe.each(enginesByDay("sqlite"))("relayers whose keys are elsewhere, on %s", (engine) => {
   let settling: SettlingDevnet;
 
   beforeEach(async () => {
