@@ -69,6 +69,7 @@ function shared(name: string) {
       "packages/devnet/src/test-postgres.ts",
       "scripts/pages.mjs",
     ],
+    setupFiles: ["packages/devnet/src/seed-properties.ts"],
     // Limits end what hangs. They measure nothing: a busy machine takes ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,
