@@ -157,7 +157,11 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
       return answer;
     });
     onTestFinished(() => node.close());
-    const facilitator = await here.start({}, { network: { rpcUrls: [node.url] } });
+    // A slow machine mines many blocks until the deposit is deep enough: none makes it final.
+    const finalAfter = 200;
+    await here.devnet.mine(finalAfter);
+    const network = { rpcUrls: [node.url], finalAfter };
+    const facilitator = await here.start({}, { network });
     const salt = `0x${"07".repeat(32)}` as const;
     await deposit(here, facilitator, await sign({ salt }));
     // Executed, and not final: its money does not cover this voucher.
