@@ -85,6 +85,7 @@ function Search() {
         </label>
         <input
           id="search"
+          dir="auto"
           ref={input}
           type="search"
           maxLength={500}

@@ -41,7 +41,8 @@ function formatFigures(terminal: Terminal, { today, lastWeek }: Today): string {
     ["", "today", "a week ago"],
     both("income", ({ income }) => moneyText(income)),
     both("sales", ({ payments }) => String(payments.confirmed)),
-    ...(today.channels.charges + lastWeek.channels.charges === 0
+    // A day may have only taken charges of earlier ones back.
+    ...(today.channels.charged.length + lastWeek.channels.charged.length === 0
       ? []
       : [
           both("income of channels, by the day", ({ channels }) => moneyText(channels.charged)),

@@ -1,4 +1,10 @@
-import { formatAge, formatDecimal, formatTime, shorten } from "@coinslot/pages/format";
+import {
+  formatAge,
+  formatAmount,
+  formatDecimal,
+  formatTime,
+  shorten,
+} from "@coinslot/pages/format";
 import { useEffect, useState } from "preact/hooks";
 import { createStore, useStore } from "../api/store.ts";
 import { networks } from "./networks.ts";
@@ -15,7 +21,7 @@ export interface MoneyLike {
 export function Money({ money }: { money: MoneyLike }) {
   return (
     <span class="money figures">
-      {money.amount === null ? money.value : formatDecimal(money.amount)}{" "}
+      {money.amount === null ? formatAmount(money.value, 0) : formatDecimal(money.amount)}{" "}
       <span class="unit">{tokenName(money)}</span>
     </span>
   );

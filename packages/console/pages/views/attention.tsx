@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Result, StopTarget } from "../api/operations.ts";
 import { useMayAct } from "../api/session.ts";
@@ -68,9 +69,7 @@ export function Attention({ items, source, reload }: AttentionProps) {
                 {item.count > 1 && <span class="figures"> · {item.count}</span>}
               </p>
               <p class="soft">
-                {[item.network && networkName(item.network), item.subject, item.detail]
-                  .filter(Boolean)
-                  .join(" · ")}
+                <Facts item={item} />
               </p>
               <p class="actions">
                 <RunbookLink runbook={item.runbook} />
@@ -95,6 +94,21 @@ export function Attention({ items, source, reload }: AttentionProps) {
           }}
         />
       )}
+    </>
+  );
+}
+
+/** Each text has its own direction: a name from right to left turns nothing beside it around. */
+function Facts({ item: { network, subject, detail } }: { item: Item }) {
+  const texts = [network && networkName(network), subject, detail].filter(Boolean);
+  return (
+    <>
+      {texts.map((text, index) => (
+        <Fragment key={text}>
+          {index > 0 && " · "}
+          <bdi>{text}</bdi>
+        </Fragment>
+      ))}
     </>
   );
 }

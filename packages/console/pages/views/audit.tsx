@@ -18,7 +18,7 @@ const columns: readonly Column<AuditRow>[] = [
     isExtra: true,
     cell: ({ account, actor }) => (
       <span class="cut" title={account ?? actor}>
-        {account ?? actor}
+        <bdi>{account ?? actor}</bdi>
       </span>
     ),
   },
@@ -87,7 +87,7 @@ function Subject({ subject }: { subject: string | null }) {
   if (subject === null) return <span class="soft">–</span>;
   return (
     <Link class="cut" title={subject} to={`/payments?${new URLSearchParams({ search: subject })}`}>
-      {subject}
+      <bdi>{subject}</bdi>
     </Link>
   );
 }

@@ -8,10 +8,10 @@ type Delivery = Timeline["events"][number]["deliveries"][number] & { type: strin
 
 const deliveries: readonly Column<Delivery>[] = [
   { title: "Event", cell: ({ type }) => type },
-  { title: "Receiver", cell: ({ receiver, url }) => <span class="cut">{url ?? receiver}</span> },
+  { title: "Receiver", cell: ({ receiver, url }) => <bdi class="cut">{url ?? receiver}</bdi> },
   { title: "State", cell: ({ state }) => <State state={state} /> },
   { title: "Attempts", isNumeric: true, cell: ({ attempts }) => attempts },
-  { title: "Error", isExtra: true, cell: ({ error }) => error ?? "–" },
+  { title: "Error", isExtra: true, cell: ({ error }) => <bdi>{error ?? "–"}</bdi> },
   { title: "Made", isExtra: true, cell: ({ at }) => <Time at={at} /> },
 ];
 

@@ -61,7 +61,7 @@ function Doer({ by }: { by: Step["by"] }) {
   if (by.kind === by.name) return <span class="fact">by the {by.kind}</span>;
   return (
     <span class="fact" title={by.name}>
-      by {by.kind} {by.name.startsWith("0x") ? shorten(by.name) : by.name}
+      by {by.kind} <bdi>{by.name.startsWith("0x") ? shorten(by.name) : by.name}</bdi>
     </span>
   );
 }
@@ -76,7 +76,7 @@ function FactsOf({ step: { facts } }: { step: Step }) {
           {typeof fact === "string" && /^(0x[0-9a-f]{16,}|[0-9a-f]{44})$/.test(fact) ? (
             <Copyable text={fact} what={name} />
           ) : (
-            <span class="figures">{fact}</span>
+            <bdi class="figures">{fact}</bdi>
           )}
         </span>
       ))}

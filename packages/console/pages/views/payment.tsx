@@ -55,7 +55,8 @@ function Shown({ timeline, reload }: { timeline: Timeline; reload: () => void })
         <Money money={payment} /> <State state={stateOf(payment, refundable)} />
       </p>
       <p class="soft">
-        {payment.route ?? "A route whose name is forgotten"} · <Time at={payment.createdAt} />
+        <bdi>{payment.route ?? "A route whose name is forgotten"}</bdi> ·{" "}
+        <Time at={payment.createdAt} />
       </p>
       <div class="columns section">
         <section>
@@ -92,7 +93,7 @@ function Details({ payment }: { payment: Timeline["payment"] }) {
     <Facts
       facts={[
         ["Id", <Copyable key="id" text={payment.id} what="id" />],
-        ["Resource", payment.resource ?? "–"],
+        ["Resource", <bdi key="resource">{payment.resource ?? "–"}</bdi>],
         ["Buyer", <Copyable key="payer" text={payment.payer} what="address" />],
         ["Paid to", <Copyable key="payTo" text={payment.payTo} what="address" />],
         ["Network", networkName(payment.network)],

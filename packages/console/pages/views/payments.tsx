@@ -20,7 +20,7 @@ const columns: readonly Column<PaymentRow>[] = [
     title: "Sold",
     cell: (row) => (
       <Link to={`/payments/${row.id}`} class="cut" title={row.resource ?? row.route ?? row.id}>
-        {row.route ?? row.resource ?? row.id}
+        <bdi>{row.route ?? row.resource ?? row.id}</bdi>
       </Link>
     ),
   },
@@ -94,7 +94,7 @@ function Meaning({
           title={route}
           to={withQuery(place, { search: undefined, route })}
         >
-          {route}
+          <bdi>{route}</bdi>
         </Link>
       ))}
     </p>

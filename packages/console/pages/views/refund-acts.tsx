@@ -1,4 +1,4 @@
-import { formatDecimal, shorten, spellAmount } from "@coinslot/pages/format";
+import { formatAmount, formatDecimal, shorten, spellAmount } from "@coinslot/pages/format";
 import { useState } from "preact/hooks";
 import { act } from "../api/act.ts";
 import type { RefundRow } from "../api/operations.ts";
@@ -136,7 +136,7 @@ function Sum({ refund: { whole, amount, symbol, asset, payer, network } }: { ref
   const money =
     whole === undefined || symbol === undefined ? (
       <strong>
-        {amount} units of <code>{shorten(asset)}</code>
+        {formatAmount(amount, 0)} units of <code>{shorten(asset)}</code>
       </strong>
     ) : (
       <strong title={`${formatDecimal(whole)} ${symbol}`}>

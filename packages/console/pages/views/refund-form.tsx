@@ -1,4 +1,4 @@
-import { formatDecimal, shorten, spellAmount } from "@coinslot/pages/format";
+import { formatAmount, shorten, spellAmount } from "@coinslot/pages/format";
 import { useState } from "preact/hooks";
 import { act } from "../api/act.ts";
 import { ApiError } from "../api/api-error.ts";
@@ -33,7 +33,7 @@ export function RefundForm(props: RefundFormProps) {
   const isWithin = units !== undefined && (open !== undefined || units <= refundable);
   const amount = isWithin ? units : undefined;
   const token = tokenName(payment);
-  const whole = (value: bigint) => formatDecimal(toWhole(String(value), decimals));
+  const whole = (value: bigint) => formatAmount(value, decimals);
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault();
@@ -76,6 +76,7 @@ export function RefundForm(props: RefundFormProps) {
         <span>Reason, for your books</span>
         <input
           name="reason"
+          dir="auto"
           maxLength={500}
           readOnly={open !== undefined}
           value={reason}

@@ -15,7 +15,7 @@ const columns: readonly Column<RefundRow>[] = [
     title: "Payment",
     cell: (row) => (
       <Link to={`/payments/${row.payment}`} class="cut">
-        {row.reason ?? row.payment}
+        <bdi>{row.reason ?? row.payment}</bdi>
       </Link>
     ),
   },

@@ -10,7 +10,10 @@ type Row = Result<"visits">["visits"][number];
 
 const columns: readonly Column<Row>[] = [
   { title: "Reason", cell: ({ reason }) => <code>{reason}</code> },
-  { title: "Route", cell: ({ route }) => route ?? <span class="soft">Without a name</span> },
+  {
+    title: "Route",
+    cell: ({ route }) => (route ? <bdi>{route}</bdi> : <span class="soft">Without a name</span>),
+  },
   { title: "Requests", isNumeric: true, cell: ({ count }) => formatCount(count) },
 ];
 

@@ -18,7 +18,7 @@ const columns: readonly Column<Row>[] = [
         <span class="soft">Without a name</span>
       ) : (
         <Link class="cut" title={route} to={`/payments?${new URLSearchParams({ route })}`}>
-          {route}
+          <bdi>{route}</bdi>
         </Link>
       ),
   },
@@ -105,7 +105,7 @@ export function Routes() {
             <Table
               caption="Routes"
               columns={
-                routes.some((route) => route.charges)
+                routes.some((route) => route.charged?.length)
                   ? [...columns.slice(0, 3), ...charges, ...columns.slice(3).filter(isNarrow)]
                   : columns
               }

@@ -58,6 +58,7 @@ export function StopDialog({ onClose }: { onClose: () => void }) {
         <span>Name</span>
         <input
           name="name"
+          dir="auto"
           list="stoppable"
           autocomplete="off"
           placeholder={hints[kind]}
@@ -77,6 +78,7 @@ export function StopDialog({ onClose }: { onClose: () => void }) {
         <span>Reason, which buyers read</span>
         <input
           name="reason"
+          dir="auto"
           maxLength={200}
           required
           value={reason}
@@ -104,7 +106,10 @@ export function ResumeDialog({ target, onClose }: ResumeProps) {
     <ActDialog title="Resume" verb="Resume" run={run} onClose={onClose}>
       <p>
         Take new {target.kind === "float" ? "refunds" : "payments"} again:{" "}
-        <strong>{target.kind === "network" ? networkName(target.name) : target.name}</strong>?
+        <strong>
+          <bdi>{target.kind === "network" ? networkName(target.name) : target.name}</bdi>
+        </strong>
+        ?
       </p>
     </ActDialog>
   );

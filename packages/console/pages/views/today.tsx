@@ -85,7 +85,7 @@ type Charges = Figures["channels"];
 
 /** Income of channels. Charges are summed by the day, so that a week ago is a whole one. */
 function Channels({ now, before }: { now: Charges | undefined; before: Charges | undefined }) {
-  if (now === undefined || before === undefined || now.charges + before.charges === 0) return null;
+  if (now === undefined || before === undefined || !hasMoved(now, before)) return null;
   return (
     <section class="card section">
       <h2>Income of channels</h2>
@@ -94,11 +94,16 @@ function Channels({ now, before }: { now: Charges | undefined; before: Charges |
       </p>
       <p class="note figures">
         {now.charges === 1 ? "One charge" : `${formatCount(now.charges)} charges`} ·{" "}
-        {before.charges === 0 ? "None a week ago" : "In all of the day a week ago "}
-        {before.charges > 0 && <Monies monies={before.charged} />}
+        {hasMoved(before) ? "In all of the day a week ago " : "None a week ago"}
+        {hasMoved(before) && <Monies monies={before.charged} />}
       </p>
     </section>
   );
+}
+
+/** A day may have only taken charges of earlier ones back. */
+function hasMoved(...days: readonly Charges[]): boolean {
+  return days.some(({ charges, charged }) => charges > 0 || charged.length > 0);
 }
 
 interface CountProps {

@@ -15,7 +15,7 @@ type Endpoint = Result<"webhooks.list">["endpoints"][number];
 type Dead = Result<"webhooks.dead">["dead"][number];
 
 const endpointColumns: readonly Column<Endpoint>[] = [
-  { title: "Receiver", cell: ({ url, id }) => <span title={id}>{url}</span> },
+  { title: "Receiver", cell: ({ url, id }) => <bdi title={id}>{url}</bdi> },
   { title: "State", cell: ({ isEnabled }) => <State state={isEnabled ? "enabled" : "disabled"} /> },
   { title: "Waiting", isNumeric: true, cell: ({ pending }) => formatCount(pending) },
   { title: "Given up", isNumeric: true, cell: ({ dead }) => formatCount(dead) },
@@ -75,7 +75,7 @@ export function Webhooks() {
       isExtra: true,
       cell: ({ error }) => (
         <span title={error} class="cut">
-          {error}
+          <bdi>{error}</bdi>
         </span>
       ),
     },
