@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const starters =
-  /(?:from|import\() ?"(?:@coinslot\/devnet[^"]*|@coinslot\/pages\/testing|playwright-core|node:(?:child_process|worker_threads))"/;
+  /(?:from|import\() ?"(?:@coinslot\/devnet(?!\/effort")[^"]*|@coinslot\/pages\/testing|playwright-core|node:(?:child_process|worker_threads))"/;
 const relativeImports = /(?:from|import\() ?"(\.[^"]+)"/g;
 const known = new Map();
 

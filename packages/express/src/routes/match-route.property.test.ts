@@ -1,3 +1,4 @@
+import { effort } from "@coinslot/devnet/effort";
 import type { RequestHandler } from "express";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import { createRouteMatcher } from "./match-route.ts";
 import { readRoutePayment } from "./read-route-payment.ts";
 import type { Route } from "./read-routes.ts";
 
-const runs = 10_000;
+const runs = 2_000 * effort;
 
 /** A route's key, and a plain path of it. */
 const routes = [

@@ -1,5 +1,6 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
+import { effort } from "@coinslot/devnet/effort";
 import { freezeMessage, headerName, plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import express, { type Request } from "express";
 import fc from "fast-check";
@@ -58,7 +59,7 @@ describe.each([headerName.payment, headerName.paymentSignature])("reading %s", (
       fc.property(anything, (value) => {
         expect(readPayment(requestWith(name, value), { wires, offer }).state).toBe("malformed");
       }),
-      { numRuns: 10_000 },
+      { numRuns: 2_000 * effort },
     );
   });
 });
@@ -71,7 +72,7 @@ describe.each([headerName.authorization, headerName.paymentAuthorization])("read
           "malformed",
         );
       }),
-      { numRuns: 10_000 },
+      { numRuns: 2_000 * effort },
     );
   });
 

@@ -1,3 +1,4 @@
+import { effort } from "@coinslot/devnet/effort";
 import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -325,6 +326,6 @@ describe.each(engines)("channels in the books, on %s", (engine) => {
       for await (const page of reader.check(always)) faults.push(...page.faults);
       expect(faults).toEqual([]);
     });
-    await fc.assert(property, { numRuns: engine === "sqlite" ? 60 : 12 });
+    await fc.assert(property, { numRuns: (engine === "sqlite" ? 20 : 6) * effort });
   });
 });

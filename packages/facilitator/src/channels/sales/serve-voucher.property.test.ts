@@ -1,4 +1,5 @@
 import { systemClock } from "@coinslot/chain";
+import { effort } from "@coinslot/devnet/effort";
 import {
   type ChannelAdmission,
   type ChannelCharge,
@@ -59,7 +60,7 @@ describe.each(engines)("any history of a channel at two processes, on %s", (engi
       fc.asyncProperty(fc.array(anyStep, { minLength: 1, maxLength: 25 }), (steps) =>
         walk(steps, numberToHex(++names, { size: 32 })),
       ),
-      { numRuns: engine === "sqlite" ? 60 : 25 },
+      { numRuns: (engine === "sqlite" ? 30 : 10) * effort },
     );
   });
 

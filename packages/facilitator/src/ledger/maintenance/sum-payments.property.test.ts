@@ -1,3 +1,4 @@
+import { effort } from "@coinslot/devnet/effort";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
@@ -92,7 +93,7 @@ describe.each(engines)("sums by day on %s", (engine) => {
           ),
         );
       }),
-      { numRuns: engine === "sqlite" ? 60 : 15 },
+      { numRuns: (engine === "sqlite" ? 20 : 6) * effort },
     );
   });
 });
