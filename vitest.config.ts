@@ -34,8 +34,8 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    // Tests wait a part of their time, for blocks, locks and time limits: three workers for two cores.
-    maxWorkers: 3,
+    // Tests wait half of their time, for blocks, locks and time limits: four workers for two cores.
+    maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
     retry: 0,
     allowOnly: false,
