@@ -19,7 +19,7 @@ import { keepLooking } from "../../refunds/keep-looking.ts";
 import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { mirrorChannels } from "../watch/mirror-channels.ts";
-import { isNonceUsed, passesTrial } from "./deposit-evidence.ts";
+import { hasCode, isNonceUsed, passesTrial } from "./deposit-evidence.ts";
 import { depositGasLimit, followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
@@ -62,7 +62,6 @@ const depositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3, codePe
 
 const notifications = "coinslot_deposits";
 const minPollMs = 100;
-const codeSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]);
 const wordSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
 /** `balanceOf(address)`, ERC-20. */
 const balanceSelector = "0x70a08231";
@@ -160,7 +159,7 @@ async function tryDeposit(
   { nonce, data, amount, isByKey }: CheckedDeposit,
 ): Promise<RefusedDeposit | { payerHasCode: boolean; balance: bigint }> {
   const { settlement, place } = channels;
-  const payerHasCode = await hasCode(channels, config);
+  const payerHasCode = await hasCode(settlement.network.rpc, config);
   if (!isByKey && !payerHasCode) {
     return {
       outcome: "refused",
@@ -188,14 +187,6 @@ async function diagnose(
       ? "invalid_batch_settlement_evm_insufficient_balance"
       : "invalid_batch_settlement_evm_deposit_simulation_failed";
   return { outcome: "refused", reason };
-}
-
-async function hasCode(
-  { settlement: { network } }: EscrowContext,
-  { payer }: ChannelConfig,
-): Promise<boolean> {
-  const params = [payer, "latest"];
-  return codeSchema.parse(await network.rpc.request({ method: "eth_getCode", params })) !== "0x";
 }
 
 async function readBalance(

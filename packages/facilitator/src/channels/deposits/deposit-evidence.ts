@@ -23,6 +23,7 @@ const canceledTopic = topicOf("AuthorizationCanceled(address,bytes32)");
 const depositedTopic = topicOf("Deposited(bytes32,address,uint128,uint128)");
 
 const wordSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
+const codeSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]);
 const logsSchema = z.array(z.object({ transactionHash: bytes32Schema }));
 
 /** A block, with its time in Unix seconds. */
@@ -116,6 +117,19 @@ function isDeposit({ logs }: TransactionReceipt, deposit: NewDepositFacts): bool
       data.startsWith(`0x${uintWord(amount)}`),
   );
   return isSpent && isFunded;
+}
+
+/**
+ * Whether a payer has code at the head: a contract, or a delegate (EIP-7702).
+ *
+ * @throws RpcError, ZodError
+ */
+export async function hasCode(
+  rpc: RpcRequester,
+  { payer }: Pick<DepositKey, "payer">,
+): Promise<boolean> {
+  const params = [payer, "latest"];
+  return codeSchema.parse(await rpc.request({ method: "eth_getCode", params })) !== "0x";
 }
 
 /**

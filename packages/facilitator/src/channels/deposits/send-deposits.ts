@@ -1,4 +1,4 @@
-import type { ChannelRefusalReason, Hex } from "@coinslot/protocol";
+import type { Address, ChannelRefusalReason, Hex } from "@coinslot/protocol";
 import { findOpenDeposits, type OpenDeposit } from "../../ledger/channels/channel-deposits.ts";
 import {
   endDeposit,
@@ -8,11 +8,13 @@ import {
   requeueDeposit,
 } from "../../ledger/channels/move-deposit.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
+import { tryAsSent } from "../../settle/plan/try-as-sent.ts";
 import { gasLimitForCode, gasLimitOf } from "../../settle/relay/gas.ts";
 import { isReady } from "../../settle/relay/relayer-context.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import {
   findExecution,
+  hasCode,
   isNonceUsed,
   passesTrial,
   readTimedBlock,
@@ -25,7 +27,9 @@ const page = 200;
 const depositGas = 220_000n;
 /** Time for the logs of an executed deposit. */
 const proofMs = 600_000;
-/** Transactions that may carry one deposit in vain. */
+/** Time for a deposit that passes its trial at the head, and not as it would be sent. */
+const doubtMs = 60_000;
+/** Transactions of one deposit that may be lost. */
 const maxAttempts = 3;
 
 const failures = {
@@ -169,7 +173,10 @@ async function followExecuted(
   if (deposit.transaction?.state !== "open") await requeueDeposit(ledger, deposit);
 }
 
-/** Its transaction has ended without it, or may still execute it. */
+/**
+ * Its transaction has ended without it, or may still execute it. One that a block has carried it in
+ * for nothing has burnt gas: it is brought again by its buyer, within the limits.
+ */
 async function followSent(
   channels: EscrowContext,
   deposit: OpenDeposit,
@@ -178,26 +185,35 @@ async function followSent(
   const { transaction } = deposit;
   if (transaction?.state === "open") return;
   if (transaction?.state === "included" && transaction.blockNumber > served.number) return;
-  if (deposit.attempts >= maxAttempts) return fail(channels, deposit, failures.inVain);
+  const isInVain = transaction?.state === "included" || deposit.attempts >= maxAttempts;
+  if (isInVain) return fail(channels, deposit, failures.inVain);
   await requeueDeposit(channels.context.ledger, deposit);
 }
 
-/** Tries a queued deposit, and sends it by a relayer of this process, if there is one. */
+/**
+ * Tries a queued deposit as its transaction, and sends it by a relayer of this process, if there is
+ * one. A payer that has got code since it was queued is not among those that are limited as such.
+ */
 async function send(channels: EscrowContext, deposit: OpenDeposit): Promise<void> {
   const { context, settlement, metrics, place } = channels;
   const { network } = place;
   const { data } = deposit;
+  const { rpc } = settlement.network;
   const relayer = settlement.relayers.find(isReady);
   // Another process has one, or this one will.
   if (relayer === undefined || data === undefined) return;
-  const gasLimit = depositGasLimit(channels, { ...deposit, data });
-  const { address: from } = relayer;
-  const call = { from, to: place.contract, data, gasLimit };
-  if (!(await passesTrial(settlement.network.rpc, call))) {
-    // Executed in the meantime, by any sender: the next look finds it.
-    if (await isNonceUsed(settlement.network.rpc, deposit)) return;
+  if (!deposit.payerHasCode && (await hasCode(rpc, deposit))) {
     return fail(channels, deposit, failures.refused);
   }
+  const gasLimit = depositGasLimit(channels, { ...deposit, data });
+  const tried = await tryAgain(channels, deposit, {
+    from: relayer.address,
+    to: place.contract,
+    data,
+    gasLimit,
+  });
+  if (tried === "fails") return fail(channels, deposit, failures.refused);
+  if (tried === "waits") return;
   const outcome = await callByRelayer(settlement, {
     to: place.contract,
     data,
@@ -208,6 +224,29 @@ async function send(channels: EscrowContext, deposit: OpenDeposit): Promise<void
   });
   if (outcome === "stored") return metrics.deposits.inc({ network, outcome: "sent" });
   context.logger.debug({ network, because: outcome }, "a deposit waits");
+}
+
+/**
+ * The last trial: with the fees of the transaction, at the pending block. Another sender's execution
+ * may wait in that block, so a revert there alone ends nothing at once. The relayer that sends may be
+ * another one, with more funds: a node that refuses the fees decides nothing.
+ */
+async function tryAgain(
+  { context, settlement: { network } }: EscrowContext,
+  deposit: OpenDeposit,
+  call: { from: Address; to: Address; data: Hex; gasLimit: bigint },
+): Promise<"passes" | "fails" | "waits"> {
+  const fees = await network.fees.quote();
+  if (fees === undefined) return "waits";
+  const tried = await tryAsSent({ network, from: call.from, call, fees });
+  if (tried === "passes") return "passes";
+  if (!(await passesTrial(network.rpc, call))) {
+    // Executed in the meantime, by any sender: the next look finds it.
+    return (await isNonceUsed(network.rpc, deposit)) ? "waits" : "fails";
+  }
+  if (tried === "unknown") return "passes";
+  const isOld = Math.abs(context.ledger.now() - deposit.createdAt) >= doubtMs;
+  return isOld ? "fails" : "waits";
 }
 
 async function fail(

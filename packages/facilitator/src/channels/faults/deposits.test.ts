@@ -119,7 +119,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
       await devnet.setAutomine(true);
       expect(await deposit(here, facilitator, request)).toMatchObject({
         state: "refused",
-        reason: expect.stringMatching(/deposit_simulation_failed|insufficient_balance/),
+        reason: expect.stringMatching(/deposit_transaction_failed|insufficient_balance/),
       });
     }
     await devnet.mint({ to: devnet.accounts.buyer.address, amount });
@@ -127,6 +127,94 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     const rows = await readRows();
     expect(rows.map(({ state }) => state)).toEqual(["failed", "failed", "failed"]);
     expect(rows.map(({ data }) => data)).toEqual([null, null, null]);
+  });
+
+  /** A transaction carries it, and its payer's tokens are gone before. */
+  async function carryInVain(
+    facilitator: Awaited<ReturnType<ClaimingDevnet["start"]>>,
+    request: Awaited<ReturnType<typeof sign>>,
+  ): Promise<void> {
+    const { devnet } = here;
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount });
+    await devnet.setAutomine(false);
+    await present(facilitator, { ...request, timeoutMs: 100 });
+    await inPool();
+    await emptyFirst();
+    await devnet.mine(1);
+    await devnet.setAutomine(true);
+    expect(await deposit(here, facilitator, request)).toMatchObject({ state: "refused" });
+  }
+
+  it("brought again count by their transactions: three in vain a day, of one signature", async () => {
+    const facilitator = await here.start();
+    await here.admit(facilitator, price, config);
+    const { buyer, relayer } = here.devnet.accounts;
+    const request = await sign();
+    for (let count = 1; count <= 3; count += 1) await carryInVain(facilitator, request);
+    await here.devnet.mint({ to: buyer.address, amount });
+    expect(await present(facilitator, request)).toMatchObject({ state: "payer_limited" });
+    expect(await present(facilitator, await sign())).toMatchObject({ state: "payer_limited" });
+    const { address } = relayer;
+    expect(await here.devnet.client.getTransactionCount({ address })).toBe(3);
+  });
+
+  it("of payers with code are limited together by their transactions", async () => {
+    const facilitator = await here.start();
+    await here.admit(facilitator, price, config);
+    const { devnet } = here;
+    await carryInVain(facilitator, await sign());
+    // As if another wallet, with code, had brought one again and again.
+    const other = `payer = '0x${"11".repeat(20)}', signer = '0x${"22".repeat(20)}'`;
+    await withDatabase(here.ledger.url, ({ execute }) =>
+      execute(`update channel_deposits set attempts = 20, has_code = 1, ${other}`),
+    );
+    const accepting = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
+    await devnet.mint({ to: accepting, amount });
+    config = channels.configOf({ payer: toLowerHex(accepting) });
+    expect(await present(facilitator, await sign())).toMatchObject({ state: "payer_limited" });
+  });
+
+  it("of wallets that tell a transaction from a trial by its price are not sent", async () => {
+    let aheadMs = 0;
+    const facilitator = await here.start({}, { now: () => Date.now() + aheadMs });
+    const { devnet } = here;
+    const wallet = await devnet.deployLyingWallet();
+    await devnet.setLie(wallet, "hasOrigin");
+    await devnet.mint({ to: wallet, amount });
+    config = channels.configOf({ payer: toLowerHex(wallet) });
+    const request = { ...(await sign()), timeoutMs: 500 };
+    // Busy until the chain is followed.
+    await vi.waitFor(async () => {
+      expect(await present(facilitator, request)).toMatchObject({ state: "pending" });
+    }, patience);
+    aheadMs = 60_000;
+    const row = { state: "failed", attempts: expect.toSatisfy((count) => Number(count) === 0) };
+    await vi.waitFor(async () => expect(await readRows()).toMatchObject([row]), patience);
+    const { address } = devnet.accounts.relayer;
+    expect(await devnet.client.getTransactionCount({ address })).toBe(0);
+  });
+
+  it("of payers that get code before they are sent are not sent as those of keys", async () => {
+    const { devnet } = here;
+    const { buyer, relayer } = devnet.accounts;
+    const delegate = await devnet.deployLyingWallet();
+    let looks = 0;
+    const node = await startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+      if (call.method === "eth_getCode" && call.params[0] === toLowerHex(buyer.address)) {
+        looks += 1;
+        if (looks === 2) await devnet.delegate(buyer, delegate);
+      }
+      return ask();
+    });
+    onTestFinished(node.close);
+    const facilitator = await here.start({}, { network: { rpcUrls: [node.url] } });
+    await here.admit(facilitator, price, config);
+    expect(await present(facilitator, await sign())).toEqual({
+      state: "refused",
+      reason: "invalid_batch_settlement_evm_deposit_simulation_failed",
+    });
+    const { address } = relayer;
+    expect(await devnet.client.getTransactionCount({ address })).toBe(0);
   });
 
   it("of requests at once end in one, and the others are corrected by its channel", async () => {

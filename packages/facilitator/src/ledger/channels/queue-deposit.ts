@@ -9,11 +9,14 @@ import {
   readDeposit,
 } from "./channel-deposits.ts";
 
-/** Bounds of deposits: each costs gas of the seller's. */
+/**
+ * Bounds of deposits: each costs gas of the seller's. A deposit counts as often as a transaction has
+ * carried it, and once at least: one that has failed may be brought again.
+ */
 export interface DepositLimits {
   /** Of one signer in a day. */
   perSigner: number;
-  /** Of one payer in a day, that a transaction carried in vain. */
+  /** Of one payer in a day, that transactions carried in vain. */
   failedPerPayer: number;
   /** Of all payers with code in an hour, open ones or in vain: such a payer fails at no cost. */
   codePerHour: number;
@@ -132,7 +135,7 @@ async function findLimit(
   const now = ledger.now();
   const newest = transaction
     .selectFrom("channel_deposits")
-    .select("created_at")
+    .select(["created_at", "attempts"])
     .orderBy("created_at", "desc");
   const waits: number[] = [];
   const count = async (query: typeof newest, most: number, windowMs: number): Promise<void> => {
@@ -140,9 +143,13 @@ async function findLimit(
       .where("created_at", ">", now - windowMs)
       .limit(most)
       .execute();
-    const oldest = rows.at(-1);
-    if (oldest === undefined || rows.length < most) return;
-    waits.push(oldest.created_at - (now - windowMs));
+    let sum = 0;
+    // The row with whose end there is room again.
+    const oldest = rows.find(({ attempts }) => {
+      sum += Math.max(1, attempts);
+      return sum >= most;
+    });
+    if (oldest !== undefined) waits.push(oldest.created_at - (now - windowMs));
   };
   await count(newest.where("signer", "=", signer), limits.perSigner, dayMs);
   const failed = newest
