@@ -2,7 +2,7 @@ import type { OperatorPlace } from "@coinslot/facilitator";
 import { UsageError } from "./exit-code.ts";
 import type { Io } from "./io.ts";
 import { isLedgerAbsent, readLedgerUrl } from "./ledger-url.ts";
-import { readSecret } from "./read-secret.ts";
+import { readServiceKey } from "./read-secret.ts";
 import type { Terminal } from "./terminal.ts";
 
 /**
@@ -36,14 +36,9 @@ function readUrl(text: string): string {
   );
 }
 
-function readKey({ env, envFile }: Terminal): string {
-  // The file of a folder may come from anywhere: its URL gets no file of this machine.
-  if (envFile?.isOfFolder && envFile.values.COINSLOT_OPERATOR_KEY_FILE !== undefined) {
-    throw new UsageError(
-      "COINSLOT_OPERATOR_KEY_FILE is not taken from a folder's .env file: set it in the environment, together with COINSLOT_OPERATOR_URL.",
-    );
-  }
-  const key = readSecret(env, "COINSLOT_OPERATOR_KEY");
+function readKey(terminal: Terminal): string {
+  const url = "COINSLOT_OPERATOR_URL";
+  const key = readServiceKey(terminal, "COINSLOT_OPERATOR_KEY", { url });
   if (key !== undefined) return key;
   throw new UsageError("Set COINSLOT_OPERATOR_KEY, too: COINSLOT_OPERATOR_URL needs its key.");
 }

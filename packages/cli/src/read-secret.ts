@@ -28,6 +28,26 @@ export function readSecret(env: Terminal["env"], name: string): string | undefin
   }
 }
 
+/**
+ * Reads the key of a service elsewhere, as `readSecret`. The .env file of a folder may come from
+ * anywhere: its URL gets no file of this machine.
+ *
+ * @param options.url the variable of the service's URL
+ * @throws UsageError as `readSecret`, and where that file names the key's file
+ */
+export function readServiceKey(
+  { env, envFile }: Pick<Terminal, "env" | "envFile">,
+  name: string,
+  { url }: { url: string },
+): string | undefined {
+  if (envFile?.isOfFolder && envFile.values[`${name}_FILE`] !== undefined) {
+    throw new UsageError(
+      `${name}_FILE is not taken from a folder's .env file: set it in the environment, together with ${url}.`,
+    );
+  }
+  return readSecret(env, name);
+}
+
 /** The wallet of the person who runs the command: `readAccount` for `WALLET`. */
 export function readWallet(env: Terminal["env"]): LocalAccount | undefined {
   return readAccount(env, "WALLET");

@@ -93,7 +93,7 @@ async function runCheck(parts: {
   const range = toRange(options);
   const progress = createProgress(io);
   const summed = await readSummed(books, range);
-  const index = options.chain && options.indexer ? await openIndex(terminal.env) : undefined;
+  const index = options.chain && options.indexer ? await openIndex(terminal) : undefined;
   const chains = options.chain
     ? openChains({ terminal, books, progress, summed, index, from: range.from })
     : undefined;

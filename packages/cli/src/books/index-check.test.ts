@@ -140,6 +140,17 @@ describe.each(engines)("books check by an index, on %s", (engine) => {
     expect(refused.err).not.toContain("No difference");
   });
 
+  it("sends no file of this machine to the service that a folder's .env names", async () => {
+    const values = { INDEXER_URL: service.url, INDEXER_API_KEY_FILE: join(folder, "seed") };
+    await writeFile(values.INDEXER_API_KEY_FILE, "the words of a wallet");
+    const hostile = await runCoinslot(["books", "check"], {
+      env: { COINSLOT_LEDGER: ledger, ...values },
+      file: { path: join(folder, ".env"), isOfFolder: true, values },
+    });
+    expect(hostile).toMatchObject({ code: exitCode.usage });
+    expect(hostile.err).toContain("is not taken from a folder's .env file");
+  });
+
   it("asks nodes alone where that is wished, and where there is no index", async () => {
     const nodes = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: devnet.rpcUrl };
     for (const { err } of [

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { readIndexerServiceConfiguration } from "@coinslot/hosting";
-import type { Environment } from "@coinslot/hosting/environment";
 import {
   createIndexer,
   createIndexerClient,
@@ -14,7 +13,8 @@ import {
 import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
 import { databaseFileOf } from "@coinslot/storage";
 import { UsageError } from "../exit-code.ts";
-import { readSecret } from "../read-secret.ts";
+import { readServiceKey } from "../read-secret.ts";
+import type { Terminal } from "../terminal.ts";
 import type { IndexedToken } from "./index-source.ts";
 
 /** The verified tokens of one network in an index. */
@@ -42,12 +42,16 @@ interface NamedChain {
  * Opens the index that the environment names: that of a service in INDEXER_URL, or the one of this
  * machine, whose service may run meanwhile. Undefined where there is none.
  */
-export async function openIndex(env: Environment): Promise<OpenIndex | undefined> {
+export async function openIndex(
+  terminal: Pick<Terminal, "env" | "envFile">,
+): Promise<OpenIndex | undefined> {
+  const { env } = terminal;
   const url = env.INDEXER_URL?.trim() || undefined;
   if (url !== undefined) {
     if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
       throw new UsageError("INDEXER_URL must begin with http:// or https://.");
-    const client = createIndexerClient({ url, apiKey: readSecret(env, "INDEXER_API_KEY") });
+    const apiKey = readServiceKey(terminal, "INDEXER_API_KEY", { url: "INDEXER_URL" });
+    const client = createIndexerClient({ url, apiKey });
     return describe(client, await findServed(client), async () => undefined);
   }
   if (!env.INDEXER_CHAINS?.trim() && !env.INDEXER_CONFIG?.trim()) return undefined;

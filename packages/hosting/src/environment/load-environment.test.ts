@@ -19,6 +19,8 @@ const settings: readonly Setting[] = [
   { name: "PAY_TO", explanation },
   { name: "COINSLOT_OPERATOR_URL", explanation },
   { name: "COINSLOT_OPERATOR_KEY", explanation },
+  { name: "INDEXER_URL", explanation },
+  { name: "INDEXER_API_KEY", explanation },
 ];
 
 let folder: string;
@@ -125,6 +127,13 @@ describe("the environment", () => {
     expect(taken(file)).toEqual(file);
     expect(taken(file, { COINSLOT_OPERATOR_KEY: "own" })).toEqual({});
     expect(taken(file, { COINSLOT_OPERATOR_KEY_FILE: "/run/secrets/key" })).toEqual({});
+  });
+
+  it("keeps its key of an indexing service from the one that an .env file names", () => {
+    const file = { INDEXER_URL: "https://other.example", INDEXER_API_KEY: "other" };
+    expect(taken(file)).toEqual(file);
+    expect(taken(file, { INDEXER_API_KEY: "own" })).toEqual({});
+    expect(taken(file, { INDEXER_API_KEY_FILE: "/run/secrets/key" })).toEqual({});
   });
 
   it("overrides the .env file for every form of an account", () => {
