@@ -252,7 +252,7 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   sweep.isDue = false;
   try {
     await funds.whenRead;
-    await sendCalls(settlement, settlement.relayers);
+    if (await sendCalls(settlement, settlement.relayers)) settlement.planning.trigger();
     if ((isSweep || queues.hasDropped()) && maySweep(settlement)) {
       const patienceWith = patienceOf(settlement, context.times);
       sweep.isTakeover = false;

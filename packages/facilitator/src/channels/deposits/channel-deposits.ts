@@ -30,7 +30,14 @@ export interface ChannelDeposits {
    *
    * @throws RpcError, ZodError, DatabaseError
    */
-  queue(presented: PresentedVoucher, deposit: CheckedDeposit): Promise<QueuedDeposit>;
+  queue(
+    presented: PresentedVoucher,
+    deposit: CheckedDeposit,
+    options?: {
+      /** Called once its trial has passed. It queues nothing where it throws. */
+      beforeQueue?: (facts: { payerHasCode: boolean }) => Promise<void>;
+    },
+  ): Promise<QueuedDeposit>;
   /**
    * Tries a deposit in the same way, and queues nothing. `undefined`: it would be executed.
    *
@@ -106,13 +113,14 @@ export function startDeposits(channels: EscrowContext): ChannelDeposits {
   });
 
   return {
-    async queue({ channelConfig: config, voucher: { channelId } }, deposit) {
+    async queue({ channelConfig: config, voucher: { channelId } }, deposit, options) {
       const { nonce, data, amount, validBefore } = deposit;
       const key = { network: place.network, token: config.token, payer: config.payer, nonce };
       const head = await network.watcher.read(0);
       const tried = await tryDeposit(channels, config, deposit);
       if ("outcome" in tried) return tried;
       const { payerHasCode, balance } = tried;
+      await options?.beforeQueue?.({ payerHasCode });
       const outcome = await queueDeposit(ledger, {
         ...key,
         contract: place.contract,

@@ -24,7 +24,7 @@ import {
 /** Deposits in one look, of each kind. */
 const page = 200;
 /** 149,000 measured of a plain token, with its calldata; one behind a proxy takes more. */
-const depositGas = 220_000n;
+export const depositGas = 220_000n;
 /** Time for the logs of an executed deposit. */
 const proofMs = 600_000;
 /** Time for a deposit that passes its trial at the head, and not as it would be sent. */

@@ -4,12 +4,12 @@ import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { gasOfClaims } from "../claims/send-claims.ts";
 import { type RefusedRow, tryClaims } from "../claims/try-claims.ts";
 import { authorize, signBy } from "./authorize.ts";
-import { type CallerRow, digestOf, encodeClaim, rowsOf } from "./claim-rows.ts";
+import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
 import { divideClaim, joinAnswers } from "./divide-claim.ts";
 import { type Evidence, followCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
-import { readAll, readHead, readServed } from "./read-channel.ts";
-import { callIdOf, sendCall } from "./send-call.ts";
+import { readAll, readHead, readServed, takesOf } from "./read-channel.ts";
+import { callIdOf, requireGas, sendCall } from "./send-call.ts";
 import { withTrial } from "./with-trial.ts";
 
 type Claim = Extract<ChannelOperation, { type: "claim" }>;
@@ -80,6 +80,9 @@ async function begin(
   if ("reason" in authorized) return refuse(authorized.reason);
   const unpaid = await findUnpaid(network, rows, known);
   if (!("rows" in unpaid)) return unpaid;
+  const gas = gasOfClaims(unpaid.rows);
+  const data = encodeClaim(unpaid.rows, longSignature);
+  await requireGas(hosted, permitted, { data, gas, isByBuyer: false });
   const { passed, refused } = await withTrial({ ...hosted, caller }, async () => {
     const result = await tryClaims(network.escrow, unpaid.rows);
     return { isVain: result.refused.length > 0, result };
@@ -121,7 +124,10 @@ async function findUnpaid(
   const ids = rows.map(({ channelId }) => channelId);
   const readings = await readAll(network, ids, await readHead(network));
   const unpaid = rows.filter((row, index) => !isPaid(row, readings[index]));
-  const isUrgent = readings.some(({ withdrawal }) => withdrawal !== undefined);
+  const isUrgent = rows.some((row, index) => {
+    const reading = readings[index];
+    return reading !== undefined && !isPaid(row, reading) && takesOf(reading, row);
+  });
   if (unpaid.length > 0) return { rows: unpaid, isUrgent };
   const served = await readServed(network, sumOfClaims(rows));
   const deep = served && (await readAll(network, ids, served));

@@ -36,6 +36,9 @@ export function digestOf({ escrow: { place } }: HostedNetwork, rows: readonly Ca
   return hashTypedData(claimBatchTypedData(entries, place));
 }
 
+/** In place of a signature that is not made yet: no other one takes more gas. */
+export const longSignature: Hex = `0x${"ff".repeat(65)}`;
+
 /** The call of a claim. */
 export function encodeClaim(rows: readonly CallerRow[], signature: Hex): Hex {
   return encodeFunctionData({

@@ -10,10 +10,10 @@ import { type DepositKey, readDeposit } from "../../ledger/channels/channel-depo
 import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
 import type { QueuedDeposit } from "../deposits/channel-deposits.ts";
 import { findExecution } from "../deposits/deposit-evidence.ts";
-import { depositGasLimit } from "../deposits/send-deposits.ts";
+import { depositGas, depositGasLimit } from "../deposits/send-deposits.ts";
 import type { HostedContext, Permit } from "./hosted-context.ts";
 import { readHead, readOne, readServed, stateOf } from "./read-channel.ts";
-import { takeGasOf, unavailable } from "./send-call.ts";
+import { requireGas, takeGasOf, unavailable } from "./send-call.ts";
 import { checkPayload, findFault, isExecuted } from "./verify-channel.ts";
 import { withTrial } from "./with-trial.ts";
 
@@ -54,6 +54,8 @@ export async function depositForCaller(
   // Before its checks: its time may be over, and it may have been executed long ago.
   const known = await readDeposit(context.ledger, key);
   if (known !== undefined && known.state !== "failed") {
+    // One nonce of two amounts: the other one is executed.
+    if (known.amount !== payload.deposit.amount) return refuse(inVain);
     return follow(hosted, permitted, { key, payload });
   }
   const checked = checkPayload(hosted, network, { payload, requirements });
@@ -62,7 +64,7 @@ export async function depositForCaller(
   if (deposit === undefined) return refuse("invalid_batch_settlement_evm_payload_type");
   const reading = await readOne(network, channelId, await readHead(network));
   if (await isExecuted(network, payload, deposit)) {
-    return findForeign(permitted, { key, payload });
+    return findForeign(hosted, permitted, { key, payload });
   }
   const fault = findFault(payload, reading, deposit);
   if (fault !== undefined) return refuse(fault);
@@ -74,7 +76,7 @@ export async function depositForCaller(
     case "known":
       return follow(hosted, permitted, { key, payload });
     case "used":
-      return findForeign(permitted, { key, payload });
+      return findForeign(hosted, permitted, { key, payload });
     case "busy":
       throw unavailable("another deposit of the channel or its payer is under way");
     case "limited":
@@ -84,28 +86,34 @@ export async function depositForCaller(
   }
 }
 
-/** Queues it within its caller's gas, which is given back where it is not sent. */
+/**
+ * Queues it within its caller's gas. That is taken once its trial has passed, or trials in vain would
+ * hold the gas of other buyers.
+ */
 async function queue(
   hosted: HostedContext,
-  { caller, network }: Permit,
+  permitted: Permit,
   { payload, deposit }: { payload: Deposit; deposit: CheckedDeposit },
 ): Promise<QueuedDeposit> {
+  const { caller, network } = permitted;
   const { context, place, metrics } = network.escrow;
   const { ledger } = context;
-  // Of a payer with code, it is the most: whether it has some is known later.
-  const gas = depositGasLimit(network.escrow, {
-    data: deposit.data,
-    payerHasCode: !deposit.isByKey,
-  });
-  const share = { caller, network: place.network, ledger };
-  const taken = await takeGasOf(hosted, share, { gas, isByBuyer: true });
+  const { data } = deposit;
+  await requireGas(hosted, permitted, { data, gas: depositGas, isByBuyer: true });
+  let taken: { giveBack: () => Promise<void> } | undefined;
   const { payer } = payload.channelConfig;
   const queued = await withTrial({ ...hosted, caller, payer }, async () => {
-    const result = await network.deposits.queue(payload, deposit);
+    const result = await network.deposits.queue(payload, deposit, {
+      async beforeQueue({ payerHasCode }) {
+        const gas = depositGasLimit(network.escrow, { data, payerHasCode });
+        const share = { caller, network: place.network, ledger };
+        taken = await takeGasOf(hosted, share, { gas, isByBuyer: true });
+      },
+    });
     const isVain = ["refused", "used", "limited"].includes(result.outcome);
     return { isVain, result };
   });
-  if (queued.outcome !== "queued") await taken.giveBack();
+  if (queued.outcome !== "queued") await taken?.giveBack();
   const outcome = queued.outcome === "queued" ? "sent" : "refused";
   metrics.callerCalls.inc({ network: place.network, kind: "deposit", outcome });
   return queued;
@@ -152,6 +160,19 @@ async function answerDone(
  * the same channel, or to cancel it.
  */
 async function findForeign(
+  hosted: HostedContext,
+  permitted: Permit,
+  { key, payload }: { key: DepositKey; payload: Deposit },
+): Promise<ChannelCallAnswer> {
+  const { caller } = permitted;
+  const { payer } = key;
+  return withTrial({ ...hosted, caller, payer }, async () => {
+    const result = await readForeign(permitted, { key, payload });
+    return { isVain: result.state !== "done", result };
+  });
+}
+
+async function readForeign(
   permitted: Permit,
   { key, payload }: { key: DepositKey; payload: Deposit },
 ): Promise<ChannelCallAnswer> {

@@ -1,16 +1,17 @@
 import type { ChannelCallAnswer } from "@coinslot/protocol";
+import { zeroAddress } from "viem";
 import { readClaimTime } from "../claims/claim-deadlines.ts";
 import type { CallerRow } from "./claim-rows.ts";
 import type { HostedNetwork } from "./hosted-context.ts";
-import { readAll, readHead } from "./read-channel.ts";
+import { readAll, readHead, takesOf } from "./read-channel.ts";
 
 /** The last part of a delay, in which rows are claimed alone. */
 const nearShare = 10;
 
 /**
  * Divides the rows of a claim. Near the end of its delay, a payer may take its money away in front of a
- * claim, which reverts then. So such a row goes alone, as far as the relayers have room, and never with
- * those that have time.
+ * claim, which reverts then. So such a row goes alone, as far as the caller has room, and never with
+ * those that have time. Vouchers that code of their payer accepts go alone, too: it may change its mind.
  *
  * @throws RpcError, ZodError, ChannelReadError
  */
@@ -21,15 +22,19 @@ export async function divideClaim(
   const ids = rows.map(({ channelId }) => channelId);
   const readings = await readAll(network, ids, await readHead(network));
   const time = await readClaimTime(network.escrow);
-  const near = rows.filter(({ config: { withdrawDelay } }, index) => {
-    const withdrawal = readings[index]?.withdrawal;
-    if (withdrawal === undefined) return false;
+  const byCode = rows.filter(({ config }) => config.payerAuthorizer === zeroAddress);
+  const near = rows.filter((row, index) => {
+    const reading = readings[index];
+    if (reading?.withdrawal === undefined || byCode.includes(row)) return false;
+    if (!takesOf(reading, row)) return false;
+    const { withdrawal } = reading;
+    const { withdrawDelay } = row.config;
     return withdrawal.initiatedAt + withdrawDelay - time < withdrawDelay / nearShare;
   });
-  const { maxInFlight } = network.escrow.settlement.network;
-  const alone = near.slice(0, maxInFlight).map((row) => [row]);
-  const others = near.slice(maxInFlight);
-  const timely = rows.filter((row) => !near.includes(row));
+  const most = Math.max(1, Math.floor(network.escrow.settlement.network.maxInFlight / 2));
+  const alone = [...near.slice(0, most), ...byCode].map((row) => [row]);
+  const others = near.slice(most);
+  const timely = rows.filter((row) => !near.includes(row) && !byCode.includes(row));
   return [timely, ...alone, others].filter(({ length }) => length > 0);
 }
 

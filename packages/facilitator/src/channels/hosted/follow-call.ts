@@ -38,7 +38,7 @@ export interface Evidence {
  * @throws CallerGoneError, RpcError, ZodError, DatabaseError
  */
 export async function followCall(
-  { pause }: HostedContext,
+  hosted: Pick<HostedContext, "pause" | "looks">,
   { network, isGone, begunAt }: Permit,
   key: CallerCallKey,
   evidence: Evidence,
@@ -47,11 +47,30 @@ export async function followCall(
   const { times, serveAfter } = settlement.network;
   const until = begunAt + times.settleTimeoutMs(serveAfter(evidence));
   for (;;) {
-    const call = await lookAtCall(network, key, evidence);
+    const call = await shareLook(hosted, network, { key, evidence });
     if (call?.state !== "sent" || context.clock.now() >= until) return call;
     if (isGone()) throw new CallerGoneError();
-    await pause(network.deposits.pollMs());
+    await hosted.pause(network.deposits.pollMs());
   }
+}
+
+/** A caller may ask for one call as often as it likes: its requests share the questions to a node. */
+function shareLook(
+  { looks, pause }: Pick<HostedContext, "pause" | "looks">,
+  network: HostedNetwork,
+  { key, evidence }: { key: CallerCallKey; evidence: Evidence },
+): Promise<CallerCall | undefined> {
+  const name = `${key.network}/${key.id}`;
+  const shared = looks.get(name);
+  if (shared !== undefined) return shared;
+  const look = lookAtCall(network, key, evidence);
+  looks.set(name, look);
+  const forget = async () => {
+    await pause(network.deposits.pollMs() / 2);
+    looks.delete(name);
+  };
+  void look.then(forget, forget);
+  return look;
 }
 
 /**

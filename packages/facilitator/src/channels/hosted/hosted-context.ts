@@ -1,6 +1,7 @@
 import type { KeyedMutex } from "@coinslot/concurrency";
-import type { Address, HostedCaller, Network } from "@coinslot/protocol";
+import type { Address, Hex, HostedCaller, Network } from "@coinslot/protocol";
 import type { RecoverSigner } from "../../evm/recover-signer.ts";
+import type { CallerCall } from "../../ledger/channels/caller-calls.ts";
 import type { ChannelDigests } from "../../schemes/batch-settlement/channel-digests.ts";
 import type { StopBoard } from "../../stops/stop-board.ts";
 import type { EscrowContext } from "../channels-context.ts";
@@ -27,6 +28,10 @@ export interface HostedContext {
   trials: LookLimit;
   /** One request of a call decides at a time. */
   turns: KeyedMutex<string>;
+  /** Calls of each caller and network that this process has sent, and whose transactions may be open. */
+  sent: Map<string, Set<Hex>>;
+  /** Looks at calls: requests that wait for the same one share them, for half a poll after their ends. */
+  looks: Map<string, Promise<CallerCall | undefined>>;
   /** Resolves after a time. */
   pause: (ms: number) => Promise<void>;
 }

@@ -58,6 +58,14 @@ export async function readOne(network: HostedNetwork, id: Hex, block: BlockId) {
   return reading;
 }
 
+/** Whether the withdrawal of a channel, once it ends, takes money that a row claims. */
+export function takesOf(
+  { balance, withdrawal }: ChannelReading,
+  { totalClaimed }: { totalClaimed: bigint },
+): boolean {
+  return withdrawal !== undefined && balance - withdrawal.amount < totalClaimed;
+}
+
 /** The channel as the chain has it: what was charged, its seller knows. */
 export function stateOf(channelId: Hex, reading: ChannelReading): ChannelState {
   const { balance, totalClaimed, withdrawal, refundNonce } = reading;

@@ -15,11 +15,11 @@ import { nameOf, rowOf } from "../claims/try-claims.ts";
 import { refundGas } from "../refunds/send-refund.ts";
 import { authorize, signBy } from "./authorize.ts";
 import { claimForCaller } from "./claim-for-caller.ts";
-import { type CallerRow, digestOf, encodeClaim, rowsOf } from "./claim-rows.ts";
+import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
 import { type Evidence, followCall, lookAtCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
 import { readHead, readOne, stateOf } from "./read-channel.ts";
-import { callIdOf, sendCall } from "./send-call.ts";
+import { callIdOf, requireGas, sendCall } from "./send-call.ts";
 import { withTrial } from "./with-trial.ts";
 
 export type Refund = Extract<ChannelOperation, { type: "refund" }>;
@@ -101,22 +101,30 @@ async function begin(
   const claimed = planned.claimsFirst ? [] : planned.rows;
   const signers = authorizeAll(hosted, network, { refund, rows: claimed, amount });
   if ("reason" in signers) return refuse(signers.reason);
+  const gas = refundGas + (claimed.length === 0 ? 0n : gasOfClaims(claimed));
+  const encode = (ofRefund: Hex, ofClaim: Hex) => {
+    const claims = claimed.length === 0 ? [] : [encodeClaim(claimed, ofClaim)];
+    const args = [config, amount, refund.refundNonce, ofRefund] as const;
+    const call = encodeFunctionData({ abi, functionName: "refundWithSignature", args });
+    return encodeCalls([...claims, call]);
+  };
+  const longest = encode(longSignature, longSignature);
+  await requireGas(hosted, permitted, { data: longest, gas, isByBuyer: true });
   const fault = await withTrial({ ...hosted, caller }, async () => {
     const result = await tryRefund(network, { config, amount }, claimed);
     return { isVain: result !== undefined, result };
   });
   if (fault !== undefined) return countRefused(network, fault);
   const { ofClaim, ofRefund } = signers;
-  const claims = ofClaim === undefined ? [] : [encodeClaim(claimed, await ofClaim())];
-  const args = [config, amount, refund.refundNonce, await ofRefund()] as const;
-  const call = encodeFunctionData({ abi, functionName: "refundWithSignature", args });
+  const claimSignature = ofClaim === undefined ? longSignature : await ofClaim();
   await sendCall(hosted, permitted, {
     id,
     kind: "refund",
     subject,
-    data: encodeCalls([...claims, call]),
-    gas: refundGas + (claimed.length === 0 ? 0n : gasOfClaims(claimed)),
-    isUrgent: reading.withdrawal !== undefined,
+    data: encode(await ofRefund(), claimSignature),
+    gas,
+    // Both give the money to the payer; what was charged is claimed before.
+    isUrgent: false,
     replaces: known?.transactionId,
   });
   return "sent";

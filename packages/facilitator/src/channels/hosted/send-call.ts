@@ -12,9 +12,16 @@ import {
   type NewCallerCall,
   readCall,
 } from "../../ledger/channels/caller-calls.ts";
-import { giveGasBack, type TakenGas, takeGas } from "../../ledger/channels/caller-gas.ts";
+import {
+  findGasLimit,
+  giveGasBack,
+  type TakenGas,
+  takeGas,
+} from "../../ledger/channels/caller-gas.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
+import type { CallOutcome } from "../../settle/plan/send-calls.ts";
 import { gasLimitOf } from "../../settle/relay/gas.ts";
+import { hasRoomFor, rememberSent } from "./caller-room.ts";
 import type { HostedContext, Permit } from "./hosted-context.ts";
 
 /** A call that passed its trials. */
@@ -58,28 +65,22 @@ export async function sendCall(
   const gasLimit = gasLimitOf(call.data, call.gas);
   const share = { caller, network: place.network, ledger };
   const taken = await takeGasOf(hosted, share, { gas: gasLimit, isByBuyer: kind === "refund" });
-  const waitMs = settlement.network.times.settleTimeoutMs(0) / 2;
+  const send = () =>
+    callByRelayer(settlement, {
+      to: place.contract,
+      data: call.data,
+      gasLimit,
+      isUrgent: call.isUrgent,
+      alongside(transaction, transactionId) {
+        const { id, subject, leftOut, replaces } = call;
+        const row = { ...place, id, caller, kind, subject, leftOut };
+        return insertCall(ledger, transaction, { ...row, replaces, transactionId });
+      },
+    });
   try {
-    for (;;) {
-      const outcome = await callByRelayer(settlement, {
-        to: place.contract,
-        data: call.data,
-        gasLimit,
-        isUrgent: call.isUrgent,
-        alongside(transaction, transactionId) {
-          const { id, subject, leftOut, replaces } = call;
-          const row = { ...place, id, caller, kind, subject, leftOut };
-          return insertCall(ledger, transaction, { ...row, replaces, transactionId });
-        },
-      });
-      if (outcome === "stored") break;
-      const isLate = context.clock.now() >= permitted.begunAt + waitMs;
-      if (outcome === "no_funds" || isLate) throw unavailable(outcome);
-      if (permitted.isGone()) throw new CallerGoneError();
-      await hosted.pause(network.deposits.pollMs());
-      const now = await readCall(ledger, { ...place, id: call.id });
-      if (now?.transactionId !== call.replaces) throw new CallTakenError("It was sent meanwhile");
-    }
+    // One of a caller's calls waits for a relayer at a time: those of others do not wait behind them.
+    const turn = `${place.network}/caller/${caller}`;
+    await hosted.turns.run(turn, () => keepSending(hosted, permitted, { call, send }));
     metrics.callerCalls.inc({ network: place.network, kind, outcome: "sent" });
   } catch (error) {
     const isTaken = error instanceof CallTakenError;
@@ -87,6 +88,44 @@ export async function sendCall(
     if (isTaken || error instanceof FacilitatorError) await taken.giveBack();
     if (!isTaken) throw error;
   }
+}
+
+/** Sends a call as soon as its caller and a relayer have room. */
+async function keepSending(
+  hosted: HostedContext,
+  permitted: Permit,
+  { call, send }: { call: ReadyCall; send: () => Promise<CallOutcome> },
+): Promise<void> {
+  const { network, begunAt } = permitted;
+  const { context, settlement, place } = network.escrow;
+  const waitMs = settlement.network.times.settleTimeoutMs(0) / 2;
+  for (;;) {
+    if (permitted.isGone()) throw new CallerGoneError();
+    const hasRoom = await hasRoomFor(hosted, permitted, call);
+    const outcome = hasRoom ? await send() : "no_relayer";
+    if (outcome === "stored") return rememberSent(hosted, permitted, call.id);
+    const isLate = context.clock.now() >= begunAt + waitMs;
+    if (outcome === "no_funds" || isLate) throw unavailable(outcome);
+    await hosted.pause(network.deposits.pollMs());
+    const now = await readCall(context.ledger, { ...place, id: call.id });
+    if (now?.transactionId !== call.replaces) throw new CallTakenError("It was sent meanwhile");
+  }
+}
+
+/**
+ * Refuses a call before its trials where its caller has no gas for it: a trial costs a node's work.
+ *
+ * @throws CallerLimitedError
+ */
+export async function requireGas(
+  { settings: { gasPerHour: perHour } }: HostedContext,
+  { caller, network: { escrow } }: Permit,
+  { data, gas, isByBuyer }: { data: Hex; gas: bigint; isByBuyer: boolean },
+): Promise<void> {
+  const limit = { caller, network: escrow.place.network, perHour };
+  const wanted = { gas: gasLimitOf(data, gas), isByBuyer };
+  const { ledger } = escrow.context;
+  throwIfLimited(await findGasLimit(ledger, limit, wanted));
 }
 
 /**
@@ -105,12 +144,17 @@ export async function takeGasOf(
   wanted: TakenGas,
 ): Promise<{ giveBack: () => Promise<void> }> {
   const taken = await takeGas(ledger, { ...share, perHour }, wanted);
-  if ("limitedMs" in taken) {
-    throw new CallerLimitedError("The caller has used up its gas of an hour", {
-      retryAfterSeconds: Math.ceil(taken.limitedMs / 1_000),
-    });
-  }
+  if ("limitedMs" in taken) return throwIfLimited(taken.limitedMs);
   return { giveBack: () => giveGasBack(ledger, taken.id) };
+}
+
+function throwIfLimited(limitedMs: number): never;
+function throwIfLimited(limitedMs: number | undefined): void;
+function throwIfLimited(limitedMs: number | undefined): void {
+  if (limitedMs === undefined) return;
+  throw new CallerLimitedError("The caller has used up its gas of an hour", {
+    retryAfterSeconds: Math.ceil(limitedMs / 1_000),
+  });
 }
 
 /** Nothing was written, and the same request may come again. */

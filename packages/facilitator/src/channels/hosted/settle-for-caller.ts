@@ -15,7 +15,7 @@ import { settleGas } from "../claims/settle-receivers.ts";
 import { type Evidence, followCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
 import { readHead } from "./read-channel.ts";
-import { callIdOf, sendCall } from "./send-call.ts";
+import { callIdOf, requireGas, sendCall } from "./send-call.ts";
 import { withTrial } from "./with-trial.ts";
 
 type Settle = Extract<ChannelOperation, { type: "settle" }>;
@@ -67,6 +67,7 @@ async function begin(
     return { state: "refused", reason, message: "Nothing to settle for receiver and token" };
   }
   const data = encodeFunctionData({ abi, functionName: "settle", args: [receiver, token] });
+  await requireGas(hosted, permitted, { data, gas: settleGas, isByBuyer: false });
   const isGood = await withTrial({ ...hosted, caller }, async () => {
     const result = await passes(network, data);
     return { isVain: !result, result };

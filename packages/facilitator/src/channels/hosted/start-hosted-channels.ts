@@ -64,6 +64,8 @@ export function startHostedChannels(options: {
     stops,
     trials: createLookLimit({ now: () => clock.now() }),
     turns: createKeyedMutex(),
+    sent: new Map(),
+    looks: new Map(),
     pause: (ms) => sleep(clock, ms),
   };
   const forgetting = keepLooking(clock, async () => {

@@ -1,5 +1,5 @@
 import type { Network } from "@coinslot/protocol";
-import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import { createSortableId } from "../sortable-id.ts";
 
 /** Gas that one caller may have at stake on a network. */
@@ -19,6 +19,30 @@ export interface TakenGas {
 }
 
 /**
+ * Reads whether a caller's share has room, and takes nothing: before a trial, which costs a node's
+ * work.
+ *
+ * @returns milliseconds until enough of it is free; `undefined`: it is
+ */
+export async function findGasLimit(
+  { db, now }: LedgerReads & Pick<LedgerContext, "now">,
+  { network, caller, perHour }: GasLimit,
+  wanted: TakenGas,
+): Promise<number | undefined> {
+  const time = now();
+  const rows = await db
+    .selectFrom("caller_gas")
+    .select(["gas", "created_at", "by_buyer"])
+    .where("network", "=", network)
+    .where("caller", "=", caller)
+    .where("created_at", ">", time - hourMs)
+    .orderBy("created_at")
+    .execute();
+  const freeAt = findFree(rows, { perHour, ...wanted });
+  return freeAt === undefined ? undefined : Math.max(1, freeAt + hourMs - time);
+}
+
+/**
  * Takes gas of a caller's share before a transaction of it: the sum of all gas limits of the last hour
  * stays within the share, and those that buyers cause within half of it. One call alone always passes.
  *
@@ -29,21 +53,15 @@ export interface TakenGas {
  */
 export function takeGas(
   ledger: LedgerContext,
-  { network, caller, perHour }: GasLimit,
+  limit: GasLimit,
   wanted: TakenGas,
 ): Promise<{ id: string } | { limitedMs: number }> {
   return ledger.write(async (transaction) => {
     const now = ledger.now();
-    const rows = await transaction
-      .selectFrom("caller_gas")
-      .select(["gas", "created_at", "by_buyer"])
-      .where("network", "=", network)
-      .where("caller", "=", caller)
-      .where("created_at", ">", now - hourMs)
-      .orderBy("created_at")
-      .execute();
-    const freeAt = findFree(rows, { perHour, ...wanted });
-    if (freeAt !== undefined) return { limitedMs: Math.max(1, freeAt + hourMs - now) };
+    const reads = { db: transaction, dialect: ledger.dialect, now: () => now };
+    const limitedMs = await findGasLimit(reads, limit, wanted);
+    if (limitedMs !== undefined) return { limitedMs };
+    const { network, caller } = limit;
     const id = createSortableId(now);
     const by_buyer = wanted.isByBuyer ? 1 : 0;
     await transaction

@@ -4,7 +4,7 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { priceOf } from "../relay/fee-quote.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
-import { costInFlight, countInFlight } from "../relay/relayer-state.ts";
+import { costInFlight, countCalls, countInFlight } from "../relay/relayer-state.ts";
 import { storeBatch } from "./store-batch.ts";
 
 /**
@@ -42,18 +42,30 @@ export interface CallSender {
   calls: WaitingCall[];
 }
 
+/** Calls of one plan: the payments of the plan wait for them. */
+const maxCalls = 4;
+
 /**
- * Sends the calls that wait. It runs within the plan, since nonces are given out there alone. A
- * fault of one call is that call's.
+ * Sends calls that wait, the urgent ones first. It runs within the plan, since nonces are given out
+ * there alone. A fault of one call is that call's.
+ *
+ * @returns whether some are left for the next plan
  */
-export async function sendCalls(sender: CallSender, relayers: readonly Relayer[]): Promise<void> {
-  for (const { call, end, fail } of sender.calls.splice(0)) {
+export async function sendCalls(
+  sender: CallSender,
+  relayers: readonly Relayer[],
+): Promise<boolean> {
+  const { calls } = sender;
+  // Stable: otherwise in the order in which they came.
+  calls.sort((a, b) => Number(b.call.isUrgent) - Number(a.call.isUrgent));
+  for (const { call, end, fail } of calls.splice(0, maxCalls)) {
     try {
       end(await sendCall(sender, relayers, call));
     } catch (error) {
       fail(error);
     }
   }
+  return calls.length > 0;
 }
 
 async function sendCall(
@@ -62,9 +74,7 @@ async function sendCall(
   { to, data, gasLimit, isUrgent, alongside }: OwnCall,
 ): Promise<CallOutcome> {
   const able = relayers
-    .filter(
-      (each) => isReady(each) && (isUrgent || countInFlight(each.state) < network.maxInFlight),
-    )
+    .filter((each) => isReady(each) && (isUrgent || hasRoom(each, network)))
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state));
   if (able.length === 0) return "no_relayer";
   const plannedAt = context.clock.now();
@@ -87,4 +97,10 @@ async function sendCall(
     return isStored ? "stored" : "refused";
   }
   return "no_funds";
+}
+
+/** Half of the places are left to payments. */
+function hasRoom({ state }: Relayer, { maxInFlight }: SettlementNetwork): boolean {
+  const maxCallsInFlight = Math.max(1, Math.floor(maxInFlight / 2));
+  return countInFlight(state) < maxInFlight && countCalls(state) < maxCallsInFlight;
 }

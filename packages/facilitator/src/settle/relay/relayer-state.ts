@@ -105,6 +105,15 @@ export function countAlone({ open }: RelayerState): number {
   return count;
 }
 
+/** Number of these that carry a call of ours, and no payment. */
+export function countCalls({ open }: RelayerState): number {
+  let count = 0;
+  for (const { isIncluded, broadcasts } of open.values()) {
+    if (!isIncluded && broadcasts.some(({ content }) => content === "calls")) count += 1;
+  }
+  return count;
+}
+
 /** Transactions for several payers that no block holds yet: the time of the first, and the last. */
 export interface Flight {
   oldestAt: number;
