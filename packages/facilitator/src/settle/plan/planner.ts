@@ -8,7 +8,7 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
-import { countAlone, countInFlight, flightOf } from "../relay/relayer-state.ts";
+import { countAlone, countInFlight, flightOf, hasShared } from "../relay/relayer-state.ts";
 import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
 import { fitBalance } from "./fit-balance.ts";
 import { followUpAt } from "./follow-up.ts";
@@ -235,10 +235,6 @@ function chooseRelayer({ relayers, network, poor }: Plan, lane: Lane): Relayer |
         (lane === "shared" || countAlone(relayer.state) < maxAlone),
     )
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state))[0];
-}
-
-function hasShared(state: Relayer["state"]): boolean {
-  return countInFlight(state) > countAlone(state);
 }
 
 function limitsOf({ multicall3, limits, spoilt }: SettlementNetwork): BatchLimits {

@@ -108,10 +108,16 @@ export function countAlone({ open }: RelayerState): number {
 /** Number of these that carry a call of ours, and no payment. */
 export function countCalls({ open }: RelayerState): number {
   let count = 0;
-  for (const { isIncluded, broadcasts } of open.values()) {
-    if (!isIncluded && broadcasts.some(({ content }) => content === "calls")) count += 1;
+  for (const transaction of open.values()) {
+    if (!transaction.isIncluded && isCall(transaction)) count += 1;
   }
   return count;
+}
+
+/** True if one of these carries a payment that others may join: payments gather behind it. */
+export function hasShared({ open }: RelayerState): boolean {
+  for (const transaction of open.values()) if (isShared(transaction)) return true;
+  return false;
 }
 
 /** Transactions for several payers that no block holds yet: the time of the first, and the last. */
@@ -125,7 +131,7 @@ export function flightOf(states: readonly RelayerState[]): Flight | undefined {
   let flight: Flight | undefined;
   for (const { open } of states) {
     for (const transaction of open.values()) {
-      if (transaction.isIncluded || isAlone(transaction)) continue;
+      if (!isShared(transaction)) continue;
       const { followedAt } = transaction;
       flight ??= { oldestAt: followedAt, newestAt: followedAt };
       flight.oldestAt = Math.min(flight.oldestAt, followedAt);
@@ -133,6 +139,15 @@ export function flightOf(states: readonly RelayerState[]): Flight | undefined {
     }
   }
   return flight;
+}
+
+/** Behind calls of ours no payment waits: they come without end where their callers wish. */
+function isShared(transaction: TrackedTransaction): boolean {
+  return !transaction.isIncluded && !isAlone(transaction) && !isCall(transaction);
+}
+
+function isCall({ broadcasts }: TrackedTransaction): boolean {
+  return broadcasts.some(({ content }) => content === "calls");
 }
 
 function isAlone({ payments }: TrackedTransaction): boolean {
