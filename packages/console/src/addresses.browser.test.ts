@@ -34,6 +34,22 @@ it("shows the routes of all time where an address has days that no list has", as
   expect(faults).toEqual([]);
 });
 
+it("shows all of a route's name where it is longer than a line", async () => {
+  const place = await createSqliteUrl();
+  const { url, page } = await open(place);
+  const ledger = await openTestLedger(place);
+  await sendHeartbeat(ledger);
+  const route = "GET /api/v1/:blockchain/:token/:address/token-balances";
+  await sellForTest(ledger, { route });
+  for (const path of ["routes", "payments", "books"]) {
+    await page.goto(`${url}/${path}`);
+    await page.locator("tbody td", { hasText: route }).waitFor();
+    const isCut = `[...document.querySelectorAll("tbody :is(.lines, .cut)")].some((each) =>
+      each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)`;
+    expect([path, await page.evaluate(isCut)]).toEqual([path, false]);
+  }
+});
+
 it("keeps names of routes within a window, however long they are", async () => {
   const place = await createSqliteUrl();
   const { url, page } = await open(place);

@@ -16,7 +16,7 @@ type Period = Books["periods"][number];
 
 const columns: readonly Column<Sum>[] = [
   { title: "Kind", cell: ({ kind }) => kind },
-  { title: "Route", cell: ({ route }) => <bdi class="cut">{route ?? "–"}</bdi> },
+  { title: "Route", cell: ({ route }) => <bdi class="lines">{route ?? "–"}</bdi> },
   { title: "Network", isExtra: true, cell: ({ money }) => networkName(money.network) },
   { title: "Entries", isNumeric: true, isExtra: true, cell: ({ count }) => formatCount(count) },
   { title: "Amount", isNumeric: true, cell: ({ money }) => <Money money={money} /> },

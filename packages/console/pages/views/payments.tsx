@@ -19,7 +19,7 @@ const columns: readonly Column<PaymentRow>[] = [
   {
     title: "Sold",
     cell: (row) => (
-      <Link to={`/payments/${row.id}`} class="cut" title={row.resource ?? row.route ?? row.id}>
+      <Link to={`/payments/${row.id}`} class="lines" title={row.resource ?? row.route ?? row.id}>
         <bdi>{row.route ?? row.resource ?? row.id}</bdi>
       </Link>
     ),

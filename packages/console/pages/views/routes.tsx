@@ -17,7 +17,7 @@ const columns: readonly Column<Row>[] = [
       route === null ? (
         <span class="soft">Without a name</span>
       ) : (
-        <Link class="cut" title={route} to={`/payments?${new URLSearchParams({ route })}`}>
+        <Link class="lines" title={route} to={`/payments?${new URLSearchParams({ route })}`}>
           <bdi>{route}</bdi>
         </Link>
       ),

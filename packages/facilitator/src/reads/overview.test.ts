@@ -114,6 +114,20 @@ describe.each(engines)("the operator's overview on %s", (engine) => {
     expect(Date.parse(today.today.from) - Date.parse(today.lastWeek.from)).toBe(7 * 86_400_000);
   });
 
+  it("takes a percentile for the time that so many payments did not exceed", async () => {
+    const ledger = await join("one");
+    for (const [nonce, ms] of [10, 500].entries()) {
+      const { paymentId } = await sellForTest(ledger, { nonce });
+      await ledger.db
+        .updateTable("payments")
+        .set(({ eb }) => ({ queued_at: eb("created_at", "+", ms) }))
+        .where("id", "=", paymentId)
+        .execute();
+    }
+    const { stages } = (await run(todayOperation, ledger, {})).today;
+    expect(stages[0]).toEqual({ stage: "handler", count: 2, p50Ms: 10, p99Ms: 500 });
+  });
+
   it("shows relayers and chains, from the ledger alone and with the process's facts", async () => {
     const ledger = await join("one");
     await sellForTest(ledger, { nonce: 6, state: "submitted" });

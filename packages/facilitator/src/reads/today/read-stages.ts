@@ -62,8 +62,7 @@ export async function readStages(
     });
     if (durations.length === 0) return [];
     durations.sort((one, other) => one - other);
-    const at = (share: number) =>
-      durations[Math.min(durations.length - 1, Math.floor(share * durations.length))] ?? 0;
+    const at = (share: number) => durations[Math.ceil(share * durations.length) - 1] ?? 0;
     return [{ stage, count: durations.length, p50Ms: at(0.5), p99Ms: at(0.99) }];
   });
 }
