@@ -27,7 +27,8 @@ async function copyPayments(ledger: LedgerContext, rows: number): Promise<void> 
   if (copied === undefined) throw new Error("not sold");
   const copies = Array.from({ length: rows }, (_, n) => ({
     ...copied,
-    id: `${copied.id.slice(0, 12)}f${String(n).padStart(31, "0")}`,
+    // Behind every random id of that millisecond.
+    id: `${copied.id.slice(0, 12)}${"f".repeat(16)}${String(n).padStart(16, "0")}`,
     nonce: hash(50_000 + n),
     token: null,
     wire: "x402v2" as const,
