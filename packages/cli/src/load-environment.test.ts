@@ -26,3 +26,22 @@ it("the folder's .env file adds the settings of all commands, and no other varia
     expect(file).toMatchObject({ isOfFolder: true, values: ours });
   });
 });
+
+it("the folder's .env file names no database that gets the password of the environment", async () => {
+  await inFolder(async (folder) => {
+    const load = (line: string, environment: Record<string, string>) => {
+      writeFileSync(join(folder, ".env"), line);
+      return () => loadEnvironment(environment, folder);
+    };
+    const own = { PGPASSWORD: "own" };
+    const names = /PGPASSWORD is not sent/;
+    const ledger = "COINSLOT_LEDGER=postgres://user@db.example/ledger";
+    expect(load(ledger, own)).toThrow(names);
+    expect(load("COINSLOT_LEDGER_FILE=./url", own)).toThrow(names);
+    expect(load("INDEXER_DATABASE=postgresql://db.example/index", own)).toThrow(names);
+    expect(load(ledger, {})).not.toThrow();
+    expect(load(ledger, { ...own, COINSLOT_LEDGER: "sqlite:./a.db" })).not.toThrow();
+    expect(load(ledger.replace("user", "user:word"), own)).not.toThrow();
+    expect(load("COINSLOT_LEDGER=sqlite:./a.db", own)).not.toThrow();
+  });
+});

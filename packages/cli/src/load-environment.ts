@@ -6,14 +6,33 @@ import {
   loadEnvironment as loadSettings,
 } from "@coinslot/hosting/environment";
 import { commandSettings } from "./command-settings.ts";
+import { UsageError } from "./exit-code.ts";
 
 /**
  * Loads the environment of a command, and the settings of any command from its .env file. Ignores
  * other variables of the file.
  *
  * @throws EnvironmentFileError when the file cannot be read
+ * @throws UsageError when a database of a folder's file would be sent the password of `PGPASSWORD`
  */
 export function loadEnvironment(environment: Environment, folder: string): LoadedEnvironment {
   const settings = [...commandSettings, ...facilitatorSettings, ...indexerSettings];
-  return loadSettings({ environment, folder, settings });
+  const loaded = loadSettings({ environment, folder, settings });
+  if (environment.PGPASSWORD && loaded.file?.isOfFolder) keepPassword(loaded.file.values);
+  return loaded;
+}
+
+/** The client of PostgreSQL sends it to any server that asks for it, where the URL has none. */
+function keepPassword(values: Readonly<Record<string, string>>): void {
+  const names = ["COINSLOT_LEDGER", "INDEXER_DATABASE"];
+  const name = names.find((each) => {
+    const url = values[each]?.trim() ?? "";
+    if (values[`${each}_FILE`]) return true;
+    if (!/^postgres(?:ql)?:/i.test(url)) return false;
+    return !URL.canParse(url) || new URL(url).password === "";
+  });
+  if (name === undefined) return;
+  throw new UsageError(
+    `PGPASSWORD is not sent to the database that a folder's .env file names: put the password into ${name}, or set ${name} in the environment.`,
+  );
 }
