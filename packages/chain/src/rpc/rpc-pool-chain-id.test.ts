@@ -4,6 +4,8 @@ import { answerError, answerMethod } from "../testing/faults.ts";
 import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
 
 const open = usePoolScene();
+/** Longer than a busy machine takes to look. */
+const restMs = 600_000;
 
 describe("the chain id", () => {
   it("is checked by ready() at every endpoint", async () => {
@@ -42,7 +44,7 @@ describe("the chain id", () => {
   });
 
   it("excludes an endpoint that does not return it", async () => {
-    const { first, pool } = open({ onlyFirst: true });
+    const { first, pool } = open({ onlyFirst: true, restMs });
     first.set(answerError(-32601, "method not found"));
 
     expect(await rejectionOf(pool.ready())).toMatchObject({ problems: [{ kind: "malformed" }] });
@@ -50,7 +52,7 @@ describe("the chain id", () => {
   });
 
   it("is enough at one endpoint to be ready while another is down", async () => {
-    const { first, pool } = open();
+    const { first, pool } = open({ restMs });
     await first.close();
 
     await pool.ready();

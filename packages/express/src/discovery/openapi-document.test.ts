@@ -212,7 +212,8 @@ describe("the OpenAPI document", () => {
       isOver = true;
       expect(new Set(texts).size).toBe(1);
       const total = turns.reduce((sum, each) => sum + each, 0);
-      expect(Math.max(...turns)).toBeLessThan(total / 4);
+      // In one turn it would be nearly all. A collection of the heap may fall into one.
+      expect(Math.max(...turns)).toBeLessThan(total / 2);
     } finally {
       await shop.close();
     }
