@@ -54,7 +54,10 @@ export async function followCall(
   }
 }
 
-/** A caller may ask for one call as often as it likes: its requests share the questions to a node. */
+/**
+ * A caller may ask for one call as often as it likes: its requests share the questions to a node. A call
+ * that has ended asks none. Its look is not shared: the same request may have sent it again meanwhile.
+ */
 function shareLook(
   { looks, pause }: Pick<HostedContext, "pause" | "looks">,
   network: HostedNetwork,
@@ -65,11 +68,11 @@ function shareLook(
   if (shared !== undefined) return shared;
   const look = lookAtCall(network, key, evidence);
   looks.set(name, look);
-  const forget = async () => {
-    await pause(network.deposits.pollMs() / 2);
+  const forget = async (call?: CallerCall) => {
+    if (call?.state === "sent") await pause(network.deposits.pollMs() / 2);
     looks.delete(name);
   };
-  void look.then(forget, forget);
+  void look.then(forget, () => forget());
   return look;
 }
 
