@@ -1,5 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { StoredAmount } from "@coinslot/storage";
+import type { Generated } from "kysely";
 
 /** Identity of a channel's row. Hex in lower case. */
 interface ChannelColumns {
@@ -131,6 +132,19 @@ export interface ChannelDepositsTable extends ChannelColumns {
   reason: string | null;
   created_at: number;
   ended_at: number | null;
+  /** The caller of a hosted facilitator whose gas it takes; `null`: none. */
+  caller: string | null;
+  /** Limit of one of its transactions; 0 where it is not known. */
+  gas: Generated<number>;
+  /** 1: the payer's record vouches for it, in the gas budget of payers with code. */
+  is_vouched: Generated<number>;
+  /**
+   * When its gas was last spent from that budget, by the database's clock. `null`: it counts there no
+   * more, or never has.
+   */
+  spent_at: number | null;
+  /** The block that has executed it. */
+  block_number: number | null;
 }
 
 /** How far the events of a contract are known. One row per network and contract. */

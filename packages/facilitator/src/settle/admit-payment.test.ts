@@ -1,9 +1,11 @@
 import { type RpcRequester, systemClock } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
+import { queueDeposit } from "../ledger/channels/queue-deposit.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { recordOutcomes } from "../ledger/payments/record-outcomes.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
-import { inclusion, network, queue, submit, wish } from "../testing/ledger-payments.ts";
+import { hash, inclusion, network, queue, submit, wish } from "../testing/ledger-payments.ts";
 import { engines } from "../testing/settling-devnet.ts";
 import { type AdmissionContext, admitPayment } from "./admit-payment.ts";
 import { createDebitedPayments } from "./evidence/debited-payments.ts";
@@ -16,10 +18,22 @@ const rpc: RpcRequester = {
     calls.map(() => ({ ok: true, result: `0x${"0".repeat(64)}`, endpoint: 0, failures: [] })),
 };
 
-function contextOf(ledger: LedgerContext): AdmissionContext {
+function contextOf(ledger: LedgerContext, node = rpc): AdmissionContext {
   const watcher = { subscribe: () => () => undefined };
-  const debited = createDebitedPayments({ rpc, watcher, clock: systemClock });
+  const debited = createDebitedPayments({ rpc: node, watcher, clock: systemClock });
   return { ledger, settlements: new Map([[network, { network: { debited } }]]) };
+}
+
+/** A node on which one authorization is used. */
+function nodeWith(nonce: Hex): RpcRequester {
+  return {
+    ...rpc,
+    requestMany: async (calls) =>
+      calls.map(({ params }) => {
+        const word = JSON.stringify(params).includes(nonce.slice(2)) ? "1" : "0";
+        return { ok: true, result: `0x${word.padStart(64, "0")}`, endpoint: 0, failures: [] };
+      }),
+  };
 }
 
 /** The ledger, with work of another process right after its first write. */
@@ -60,6 +74,34 @@ describe.each(engines)("an admission on %s", (engine) => {
     );
     const admitted = await admitPayment(contextOf(interfered), wish({ balance: earlier }));
     expect(admitted).toMatchObject({ outcome: "over_promised" });
+  });
+
+  it("admits a payer whose deposit into a channel its balance lacks already, and no other", async () => {
+    const ledger = await join("one");
+    const wanted = wish({ balance });
+    const { network: of, asset: token, payer } = wanted.id;
+    const nonce = hash(77);
+    await queueDeposit(ledger, {
+      network: of,
+      token,
+      payer,
+      nonce,
+      contract: token,
+      channelId: nonce,
+      signer: payer,
+      amount: 10n,
+      validBefore: 9n,
+      payerHasCode: false,
+      data: "0x12",
+      sinceNumber: 4,
+      gas: 1n,
+      caller: undefined,
+      balance: 10n,
+      limits: { perSigner: 1, failedPerPayer: 1 },
+    });
+    const admit = (node: RpcRequester) => admitPayment(contextOf(ledger, node), wanted);
+    expect(await admit(rpc)).toMatchObject({ outcome: "over_promised" });
+    expect(await admit(nodeWith(nonce))).toMatchObject({ outcome: "reserved" });
   });
 
   it("writes once for a payer whose open payments alone exceed its balance", async () => {

@@ -1,13 +1,13 @@
 import { RpcError } from "@coinslot/chain";
 import { FacilitatorError, type Network } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import { findPromised } from "../ledger/payments/committed-balance.ts";
+import { findPromised, findPromisedDeposits } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { SettlementNetwork } from "./context.ts";
 import { nodeIsBehind } from "./unavailable-errors.ts";
 
-/** Bound on a payer's open payments that are looked at. Those beyond it count as promised. */
+/** Bound on a payer's open payments, and deposits, that are looked at. Others count as promised. */
 const maxLookedAt = 100;
 
 /** The ledger, and the chains that it is compared with. */
@@ -52,7 +52,7 @@ export async function admitPayment(
 }
 
 /**
- * The payer's open payments that were executed or cancelled before its balance was read.
+ * The payer's open payments and deposits that were executed or cancelled before its balance was read.
  * `undefined` where the others alone exceed that balance.
  *
  * None is a result like any other. The outcome of an executed payment may have been recorded since
@@ -64,7 +64,10 @@ async function findDebited(
 ): Promise<readonly string[] | undefined> {
   const debited = settlements.get(id.network)?.network.debited;
   if (balance === undefined || debited === undefined) return undefined;
-  const payments = await findPromised(ledger, { limit: maxLookedAt, ...id });
+  const payments = [
+    ...(await findPromised(ledger, { limit: maxLookedAt, ...id })),
+    ...(await findPromisedDeposits(ledger, { limit: maxLookedAt, ...id })),
+  ];
   const missing = await debited.find({ payments, blockNumber: balance.blockNumber });
   const others = payments.filter(
     (payment) => payment.authorization.nonce !== id.nonce && !missing.includes(payment.id),

@@ -18,7 +18,7 @@ export interface SharedLedger {
   silence(processId: string, ms?: number): Promise<void>;
   /** Makes what was written on the database's clock older. */
   age(
-    table: "code_gas" | "code_payers" | "payments",
+    table: "channel_deposits" | "code_gas" | "code_payers" | "payments",
     column: "spent_at" | "refused_until" | "confirmed_at" | "submitted_at",
     ms: number,
   ): Promise<void>;

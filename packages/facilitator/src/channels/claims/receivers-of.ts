@@ -11,8 +11,8 @@ export interface KnownReceivers {
 }
 
 /**
- * The receivers of claims. They are read from the ledger once: that reads all claims, which idle
- * channels have, too. The planner adds those of later ones.
+ * The receivers of claims. They are read from the ledger once, and the planner adds those of later
+ * ones.
  *
  * @throws DatabaseError
  */

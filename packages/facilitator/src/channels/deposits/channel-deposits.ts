@@ -26,17 +26,15 @@ import { depositGasLimit, followDeposits } from "./send-deposits.ts";
 export interface ChannelDeposits {
   /**
    * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and its
-   * terms were checked. `used`: its authorization was executed or cancelled before.
+   * terms were checked. `used`: its authorization was executed or cancelled before. A deposit for a
+   * caller takes its gas with the same commit.
    *
    * @throws RpcError, ZodError, DatabaseError
    */
   queue(
     presented: PresentedVoucher,
     deposit: CheckedDeposit,
-    options?: {
-      /** Called once its trial has passed. It queues nothing where it throws. */
-      beforeQueue?: (facts: { payerHasCode: boolean }) => Promise<void>;
-    },
+    caller?: DepositCaller,
   ): Promise<QueuedDeposit>;
   /**
    * Tries a deposit in the same way, and queues nothing. `undefined`: it would be executed.
@@ -59,13 +57,22 @@ export interface ChannelDeposits {
   stop(): Promise<void>;
 }
 
+/** A caller of a hosted facilitator, with its gas of an hour. */
+interface DepositCaller {
+  name: string;
+  gasPerHour: bigint;
+}
+
 /** `used`: its authorization was executed or cancelled before. */
 type RefusedDeposit = { outcome: "used" } | { outcome: "refused"; reason: ChannelRefusalReason };
 
 export type QueuedDeposit = QueueOutcome | RefusedDeposit;
 
-/** Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer. */
-const depositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3, codePerHour: 20 };
+/**
+ * Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer, or has
+ * code: the gas budget of payers with code bounds those.
+ */
+const depositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3 };
 
 const notifications = "coinslot_deposits";
 const minPollMs = 100;
@@ -113,14 +120,13 @@ export function startDeposits(channels: EscrowContext): ChannelDeposits {
   });
 
   return {
-    async queue({ channelConfig: config, voucher: { channelId } }, deposit, options) {
+    async queue({ channelConfig: config, voucher: { channelId } }, deposit, caller) {
       const { nonce, data, amount, validBefore } = deposit;
       const key = { network: place.network, token: config.token, payer: config.payer, nonce };
       const head = await network.watcher.read(0);
       const tried = await tryDeposit(channels, config, deposit);
       if ("outcome" in tried) return tried;
       const { payerHasCode, balance } = tried;
-      await options?.beforeQueue?.({ payerHasCode });
       const outcome = await queueDeposit(ledger, {
         ...key,
         contract: place.contract,
@@ -131,6 +137,9 @@ export function startDeposits(channels: EscrowContext): ChannelDeposits {
         payerHasCode,
         data,
         sinceNumber: Number(head.number),
+        gas: depositGasLimit(channels, { data, payerHasCode }),
+        caller: caller?.name,
+        callerGasPerHour: caller?.gasPerHour,
         balance,
         limits: depositLimits,
       });

@@ -77,7 +77,9 @@ export async function findExecution(
   rpc: RpcRequester,
   deposit: NewDepositFacts,
   { from, to, carrier }: { from: number; to: number; carrier?: Hex | undefined },
-): Promise<{ kind: "deposited"; hash: Hex } | { kind: "elsewhere" } | undefined> {
+): Promise<
+  { kind: "deposited"; hash: Hex; blockNumber: number } | { kind: "elsewhere" } | undefined
+> {
   const topics: Hex[][] = [
     [usedTopic, canceledTopic],
     [`0x${hexWord(deposit.payer)}`],
@@ -93,7 +95,10 @@ export async function findExecution(
   const { receipt, fault } = readReceipt(toLowerHex(hash), outcome);
   if (fault !== undefined) throw fault;
   if (receipt === undefined || receipt.blockNumber > to) return undefined;
-  if (isDeposit(receipt, deposit)) return { kind: "deposited", hash: receipt.transactionHash };
+  if (isDeposit(receipt, deposit)) {
+    const { transactionHash, blockNumber } = receipt;
+    return { kind: "deposited", hash: transactionHash, blockNumber };
+  }
   return found === undefined ? undefined : { kind: "elsewhere" };
 }
 

@@ -8,6 +8,7 @@ import type { Channel } from "../../ledger/channels/channel.ts";
 import { type DepositKey, readDeposit } from "../../ledger/channels/channel-deposits.ts";
 import { admitVoucher, baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { type CheckedDeposit, checkDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
+import { codeLimited } from "../../settle/unavailable-errors.ts";
 import { correctionOf } from "../sales/channel-run.ts";
 import type { ChannelNetwork, SalesContext } from "../sales/sales-context.ts";
 import { correct, isShown, maxUnclaimedFor, see, withMark } from "../sales/serve-voucher.ts";
@@ -26,6 +27,8 @@ const exceedsBalance = refuse("invalid_batch_settlement_evm_cumulative_exceeds_b
 /**
  * Serves the deposit of a request whose voucher was checked, in the order of the README of
  * `schemes/batch-settlement`. The same payload finds its own deposit again, in any process.
+ *
+ * @throws FacilitatorError where a payer with code must wait; StoppedError, RpcError, DatabaseError
  */
 export async function serveDeposit(
   context: SalesContext,
@@ -80,6 +83,10 @@ export async function serveDeposit(
       return { state: "busy", retryAfterSeconds: Math.ceil(queued.limitedMs / 1_000) };
     case "limited":
       return { state: "payer_limited", retryAfterSeconds: Math.ceil(queued.retryAfterMs / 1_000) };
+    case "burnt_gas":
+      return { state: "payer_limited", retryAfterSeconds: Math.ceil(queued.forMs / 1_000) };
+    case "code_limited":
+      throw codeLimited(queued);
     case "refused":
       return refuse(queued.reason);
   }
@@ -97,7 +104,7 @@ async function tryDeposit(
     request,
     checked,
   }: Pick<Waiting, "deposits" | "request"> & { checked: CheckedDeposit },
-): Promise<QueuedDeposit | { outcome: "caller_limited"; limitedMs: number }> {
+): Promise<QueuedDeposit> {
   const { presented, limitKey } = request;
   if (limitKey === undefined) return deposits.queue(presented, checked);
   const look = await looks.begin(limitKey);
@@ -106,7 +113,7 @@ async function tryDeposit(
   try {
     const queued = await deposits.queue(presented, checked);
     // Nodes were asked for it: code of a payer's accepts as many as its caller likes.
-    isVain = ["refused", "used", "limited", "busy"].includes(queued.outcome);
+    isVain = !["queued", "known"].includes(queued.outcome);
     return queued;
   } finally {
     look.end({ isAbsent: isVain });

@@ -158,20 +158,22 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await here.devnet.client.getTransactionCount({ address })).toBe(3);
   });
 
-  it("of payers with code are limited together by their transactions", async () => {
+  it("of payers with code share a gas budget, whoever has burnt it", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     const { devnet } = here;
     await carryInVain(facilitator, await sign());
-    // As if another wallet, with code, had brought one again and again.
+    // As if another wallet, with code, had burnt all of it a moment ago.
     const other = `payer = '0x${"11".repeat(20)}', signer = '0x${"22".repeat(20)}'`;
     await withDatabase(here.ledger.url, ({ execute }) =>
-      execute(`update channel_deposits set attempts = 20, has_code = 1, ${other}`),
+      execute(
+        `update channel_deposits set has_code = 1, gas = 4000000, spent_at = ${Date.now()}, ${other}`,
+      ),
     );
     const accepting = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
     await devnet.mint({ to: accepting, amount });
     config = channels.configOf({ payer: toLowerHex(accepting) });
-    expect(await present(facilitator, await sign())).toMatchObject({ state: "payer_limited" });
+    await expect(present(facilitator, await sign())).rejects.toThrow(/gas .* is used up/);
   });
 
   it("of wallets that tell a transaction from a trial by its price are not sent", async () => {

@@ -8,12 +8,13 @@ import {
 } from "@coinslot/protocol";
 import { type DepositKey, readDeposit } from "../../ledger/channels/channel-deposits.ts";
 import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
+import { codeLimited } from "../../settle/unavailable-errors.ts";
 import type { QueuedDeposit } from "../deposits/channel-deposits.ts";
 import { findExecution } from "../deposits/deposit-evidence.ts";
-import { depositGas, depositGasLimit } from "../deposits/send-deposits.ts";
+import { depositGas } from "../deposits/send-deposits.ts";
 import type { HostedContext, Permit } from "./hosted-context.ts";
 import { readHead, readOne, readServed, stateOf } from "./read-channel.ts";
-import { requireGas, takeGasOf, unavailable } from "./send-call.ts";
+import { outOfGas, requireGas, unavailable } from "./send-call.ts";
 import { checkPayload, findFault, isExecuted } from "./verify-channel.ts";
 import { withTrial } from "./with-trial.ts";
 
@@ -81,14 +82,20 @@ export async function depositForCaller(
       throw unavailable("another deposit of the channel or its payer is under way");
     case "limited":
       throw unavailable("too many deposits of this signer or payer");
+    case "burnt_gas":
+      throw unavailable("code of the payer has burnt gas");
+    case "code_limited":
+      throw codeLimited(queued);
+    case "caller_limited":
+      throw outOfGas(queued.limitedMs);
     case "refused":
       return refuse(queued.reason);
   }
 }
 
 /**
- * Queues it within its caller's gas. That is taken once its trial has passed, or trials in vain would
- * hold the gas of other buyers.
+ * Queues it within its caller's gas: the commit that queues it takes that, after its trial. Trials in
+ * vain would hold the gas of other buyers.
  */
 async function queue(
   hosted: HostedContext,
@@ -96,24 +103,14 @@ async function queue(
   { payload, deposit }: { payload: Deposit; deposit: CheckedDeposit },
 ): Promise<QueuedDeposit> {
   const { caller, network } = permitted;
-  const { context, place, metrics } = network.escrow;
-  const { ledger } = context;
-  const { data } = deposit;
-  await requireGas(hosted, permitted, { data, gas: depositGas, isByBuyer: true });
-  let taken: { giveBack: () => Promise<void> } | undefined;
+  const { place, metrics } = network.escrow;
+  const { gasPerHour } = hosted.settings;
   const { payer } = payload.channelConfig;
+  await requireGas(hosted, permitted, { data: deposit.data, gas: depositGas, isByBuyer: true });
   const queued = await withTrial({ ...hosted, caller, payer }, async () => {
-    const result = await network.deposits.queue(payload, deposit, {
-      async beforeQueue({ payerHasCode }) {
-        const gas = depositGasLimit(network.escrow, { data, payerHasCode });
-        const share = { caller, network: place.network, ledger };
-        taken = await takeGasOf(hosted, share, { gas, isByBuyer: true });
-      },
-    });
-    const isVain = ["refused", "used", "limited"].includes(result.outcome);
-    return { isVain, result };
+    const result = await network.deposits.queue(payload, deposit, { name: caller, gasPerHour });
+    return { isVain: !["queued", "known", "busy"].includes(result.outcome), result };
   });
-  if (queued.outcome !== "queued") await taken?.giveBack();
   const outcome = queued.outcome === "queued" ? "sent" : "refused";
   metrics.callerCalls.inc({ network: place.network, kind: "deposit", outcome });
   return queued;

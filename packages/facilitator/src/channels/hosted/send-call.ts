@@ -125,7 +125,8 @@ export async function requireGas(
   const limit = { caller, network: escrow.place.network, perHour };
   const wanted = { gas: gasLimitOf(data, gas), isByBuyer };
   const { ledger } = escrow.context;
-  throwIfLimited(await findGasLimit(ledger, limit, wanted));
+  const limitedMs = await findGasLimit(ledger, limit, wanted);
+  if (limitedMs !== undefined) throw outOfGas(limitedMs);
 }
 
 /**
@@ -133,7 +134,7 @@ export async function requireGas(
  *
  * @throws CallerLimitedError where it is used up
  */
-export async function takeGasOf(
+async function takeGasOf(
   { settings: { gasPerHour: perHour } }: HostedContext,
   {
     ledger,
@@ -144,15 +145,13 @@ export async function takeGasOf(
   wanted: TakenGas,
 ): Promise<{ giveBack: () => Promise<void> }> {
   const taken = await takeGas(ledger, { ...share, perHour }, wanted);
-  if ("limitedMs" in taken) return throwIfLimited(taken.limitedMs);
+  if ("limitedMs" in taken) throw outOfGas(taken.limitedMs);
   return { giveBack: () => giveGasBack(ledger, taken.id) };
 }
 
-function throwIfLimited(limitedMs: number): never;
-function throwIfLimited(limitedMs: number | undefined): void;
-function throwIfLimited(limitedMs: number | undefined): void {
-  if (limitedMs === undefined) return;
-  throw new CallerLimitedError("The caller has used up its gas of an hour", {
+/** The caller's share of gas is used up, for this long. */
+export function outOfGas(limitedMs: number): CallerLimitedError {
+  return new CallerLimitedError("The caller has used up its gas of an hour", {
     retryAfterSeconds: Math.ceil(limitedMs / 1_000),
   });
 }

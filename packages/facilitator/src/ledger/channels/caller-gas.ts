@@ -1,5 +1,7 @@
 import type { Network } from "@coinslot/protocol";
+import type { Transaction } from "kysely";
 import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { createSortableId } from "../sortable-id.ts";
 
 /** Gas that one caller may have at stake on a network. */
@@ -56,20 +58,36 @@ export function takeGas(
   limit: GasLimit,
   wanted: TakenGas,
 ): Promise<{ id: string } | { limitedMs: number }> {
-  return ledger.write(async (transaction) => {
-    const now = ledger.now();
-    const reads = { db: transaction, dialect: ledger.dialect, now: () => now };
-    const limitedMs = await findGasLimit(reads, limit, wanted);
-    if (limitedMs !== undefined) return { limitedMs };
-    const { network, caller } = limit;
-    const id = createSortableId(now);
-    const by_buyer = wanted.isByBuyer ? 1 : 0;
-    await transaction
-      .insertInto("caller_gas")
-      .values({ id, network, caller, gas: Number(wanted.gas), created_at: now, by_buyer })
-      .execute();
-    return { id };
-  });
+  return ledger.write((transaction) => takeGasWith(ledger, transaction, { ...limit, ...wanted }));
+}
+
+/** Takes gas of a caller's share in the transaction of the row that needs it: one has both, or none. */
+export async function takeGasWith(
+  ledger: Pick<LedgerContext, "now" | "dialect">,
+  transaction: Transaction<LedgerSchema>,
+  { network, caller, perHour, ...wanted }: GasLimit & TakenGas,
+): Promise<{ id: string } | { limitedMs: number }> {
+  const now = ledger.now();
+  const reads = { db: transaction, dialect: ledger.dialect, now: () => now };
+  const limitedMs = await findGasLimit(reads, { network, caller, perHour }, wanted);
+  if (limitedMs !== undefined) return { limitedMs };
+  return { id: await countGas(ledger, transaction, { network, caller, ...wanted }) };
+}
+
+/** Counts gas of a caller's share without a limit: of a call that goes out once more. */
+export async function countGas(
+  ledger: Pick<LedgerContext, "now">,
+  transaction: Transaction<LedgerSchema>,
+  { network, caller, gas, isByBuyer }: Omit<GasLimit, "perHour"> & TakenGas,
+): Promise<string> {
+  const now = ledger.now();
+  const id = createSortableId(now);
+  const by_buyer = isByBuyer ? 1 : 0;
+  await transaction
+    .insertInto("caller_gas")
+    .values({ id, network, caller, gas: Number(gas), created_at: now, by_buyer })
+    .execute();
+  return id;
 }
 
 /** The time of the row whose end makes room; `undefined`: there is room. The oldest rows first. */

@@ -1,10 +1,15 @@
 import type { Hex } from "@coinslot/protocol";
+import { sql } from "kysely";
 import { numberToHex } from "viem";
 import { beforeEach, describe, expect, it } from "vitest";
+import { by } from "../../testing/code-payers.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { ledgerLater } from "../../testing/ledger-later.ts";
+import { wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
+import { releasePayment } from "../payments/release-payment.ts";
+import { reservePayment } from "../payments/reserve-payments.ts";
 import { findOpenDeposits, type NewDeposit, readDeposit } from "./channel-deposits.ts";
 import { findSteps } from "./channel-history.ts";
 import {
@@ -12,13 +17,14 @@ import {
   failDeposit,
   forgetDeposits,
   recordDeposited,
+  recordDepositSent,
   requeueDeposit,
 } from "./move-deposit.ts";
 import { queueDeposit } from "./queue-deposit.ts";
 
 const word = (value: number): Hex => numberToHex(value, { size: 32 });
 const account = (value: number): Hex => numberToHex(value, { size: 20 });
-const limits = { perSigner: 3, failedPerPayer: 2, codePerHour: 2 };
+const limits = { perSigner: 3, failedPerPayer: 2 };
 const place = { network: "eip155:9745", contract: account(0x4020) } as const;
 const reason = "invalid_batch_settlement_evm_deposit_transaction_failed";
 let names = 0;
@@ -37,9 +43,11 @@ function newDeposit(parts: Partial<NewDeposit> = {}) {
     payerHasCode: false,
     data: "0xabcd",
     sinceNumber: 7,
+    gas: 250_000n,
+    caller: undefined,
     ...parts,
   };
-  return { ...deposit, balance: 1_000n, limits };
+  return { ...deposit, balance: 1_000n, limits, callerGasPerHour: 1_000_000n };
 }
 
 describe.each(engines)("deposits in the ledger, on %s", (engine) => {
@@ -75,7 +83,10 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await queueDeposit(first, { ...deposit, channelId })).toEqual({ outcome: "queued" });
     const other = newDeposit({ channelId });
     expect(await queueDeposit(second, other)).toEqual({ outcome: "busy" });
-    await recordDeposited(first, await read(first, { ...deposit, channelId }), { hash: word(1) });
+    await recordDeposited(first, await read(first, { ...deposit, channelId }), {
+      hash: word(1),
+      blockNumber: 8,
+    });
     expect(await queueDeposit(second, other)).toEqual({ outcome: "queued" });
   });
 
@@ -104,17 +115,145 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await queueDeposit(tomorrow, newDeposit())).toEqual({ outcome: "queued" });
   });
 
-  it("of payers with code are limited together, until they have been executed", async () => {
-    const withCode = (number: number) =>
-      newDeposit({ payerHasCode: true, payer: account(number), signer: account(number) });
-    const deposits = [withCode(21), withCode(22)];
-    for (const each of deposits) await queueDeposit(first, each);
-    const third = withCode(23);
-    expect(await queueDeposit(first, third)).toMatchObject({ outcome: "limited" });
-    for (const each of deposits) {
-      await recordDeposited(first, await read(first, each), { hash: word(1) });
+  describe("of payers with code", () => {
+    const withCode = (number: number, parts: Partial<NewDeposit> = {}) =>
+      newDeposit({
+        payerHasCode: true,
+        payer: account(number),
+        signer: account(number),
+        gas: 400_000n,
+        ...parts,
+      });
+    const empty = { outcome: "code_limited", why: "no_gas_left" };
+
+    /** As its transaction is stored, and in vain. */
+    async function send(deposit: NewDeposit): Promise<void> {
+      const row = await read(first, deposit);
+      await first.write((transaction) =>
+        recordDepositSent(transaction, { deposit: row, transactionId: word(77) }),
+      );
     }
-    expect(await queueDeposit(first, third)).toEqual({ outcome: "queued" });
+
+    it("share one gas budget over all processes, until they are executed", async () => {
+      const deposits = [withCode(21), withCode(22)];
+      for (const each of deposits) {
+        expect(await queueDeposit(first, each)).toEqual({ outcome: "queued" });
+      }
+      const third = withCode(23);
+      expect(await queueDeposit(first, third)).toMatchObject(empty);
+      expect(await queueDeposit(second, third)).toMatchObject(empty);
+      // A plain key fails at its own cost.
+      expect(await queueDeposit(first, newDeposit())).toEqual({ outcome: "queued" });
+      const [done] = deposits;
+      if (done === undefined) throw new Error("No deposit");
+      await recordDeposited(second, await read(second, done), { hash: word(1), blockNumber: 8 });
+      expect(await queueDeposit(first, third)).toEqual({ outcome: "queued" });
+      expect(await queueDeposit(second, withCode(24))).toMatchObject(empty);
+    });
+
+    it("share that budget with exact payments, in both directions", async () => {
+      expect(await queueDeposit(first, withCode(21, { gas: 800_000n }))).toEqual({
+        outcome: "queued",
+      });
+      const exact = by("0x00000000000000000000000000000000000000ee");
+      expect(await reservePayment(second, exact)).toMatchObject(empty);
+      const small = { ...exact, gasAtRisk: 200_000n };
+      const held = await reservePayment(second, small);
+      if (held.outcome !== "reserved") throw new Error(held.outcome);
+      const next = withCode(22, { gas: 100_000n });
+      expect(await queueDeposit(first, next)).toMatchObject(empty);
+      const release = { token: held.token, payer: exact.id.payer, countsAgainstPayer: false };
+      await releasePayment(second, release);
+      expect(await queueDeposit(first, next)).toEqual({ outcome: "queued" });
+    });
+
+    it("are one at a time for a payer without a record, together with its exact payments", async () => {
+      expect(await queueDeposit(first, withCode(21, { gas: 100_000n }))).toEqual({
+        outcome: "queued",
+      });
+      const other = withCode(21, { gas: 100_000n });
+      expect(await queueDeposit(second, other)).toMatchObject({ why: "too_many_open" });
+      const exact = { ...by("0x00000000000000000000000000000000000000ee"), gasAtRisk: 100_000n };
+      const own = { ...exact, id: { ...exact.id, payer: account(21) } };
+      expect(await reservePayment(second, own)).toMatchObject({ why: "too_many_open" });
+    });
+
+    it("that a transaction carried in vain keep their gas for a minute", async () => {
+      const deposit = withCode(21, { gas: 800_000n });
+      await queueDeposit(first, deposit);
+      await send(deposit);
+      await failDeposit(first, await read(first, deposit), { reason });
+      const other = withCode(22);
+      expect(await queueDeposit(second, other)).toMatchObject(empty);
+      await shared.age("channel_deposits", "spent_at", 60_000);
+      expect(await queueDeposit(second, other)).toEqual({ outcome: "queued" });
+    });
+
+    it("that no transaction carried give their gas back", async () => {
+      const deposit = withCode(21, { gas: 800_000n });
+      await queueDeposit(first, deposit);
+      await failDeposit(first, await read(first, deposit), { reason });
+      expect(await queueDeposit(second, withCode(22))).toEqual({ outcome: "queued" });
+    });
+  });
+
+  it("and exact payments fit the payer's balance together, in both directions", async () => {
+    const exact = wish({ value: 600n, balance: { amount: 1_000n, blockNumber: 8n } });
+    const { network, asset: token, payer } = exact.id;
+    const own = { network, token, payer, amount: 600n } as const;
+    const deposit = newDeposit(own);
+    expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });
+    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_promised" });
+    // A balance that was read after its block lacks its amount already.
+    await recordDeposited(first, await read(first, deposit), { hash: word(1), blockNumber: 8 });
+    const before = { ...exact, balance: { amount: 1_000n, blockNumber: 7n } };
+    expect(await reservePayment(second, before)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "reserved" });
+    expect(await queueDeposit(first, newDeposit(own))).toEqual({ outcome: "busy" });
+  });
+
+  it("and exact payments never exceed the payer's balance, at two processes at once", async () => {
+    const exact = () => wish({ value: 600n, balance: { amount: 1_000n, blockNumber: 8n } });
+    for (let round = 0; round < 10; round += 1) {
+      const payer = account(1_000 + round);
+      const { id, ...wished } = exact();
+      const own = { network: id.network, token: id.asset, payer, amount: 600n } as const;
+      const outcomes = await Promise.all([
+        reservePayment(first, { ...wished, id: { ...id, payer } }),
+        queueDeposit(second, newDeposit({ ...own, signer: payer })),
+      ]);
+      const taken = outcomes.filter(({ outcome }) => ["reserved", "queued"].includes(outcome));
+      expect(taken).toHaveLength(1);
+    }
+  });
+
+  describe("of a caller", () => {
+    const gasOf = (caller: string) =>
+      shared.read(sql`select gas, by_buyer from caller_gas where caller = ${caller}`);
+    const taken = { gas: expect.anything(), by_buyer: expect.anything() };
+
+    it("take its gas each time that they are queued", async () => {
+      const deposit = newDeposit({ caller: "shop" });
+      expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });
+      expect(await queueDeposit(second, deposit)).toEqual({ outcome: "known" });
+      expect(await gasOf("shop")).toEqual([taken]);
+      await requeueDeposit(first, await read(first, deposit));
+      expect(await gasOf("shop")).toEqual([taken, taken]);
+    });
+
+    it("are refused beyond its share, and take nothing where they are not queued", async () => {
+      const large = { caller: "shop", gas: 400_000n };
+      expect(await queueDeposit(first, newDeposit(large))).toEqual({ outcome: "queued" });
+      expect(await queueDeposit(first, newDeposit(large))).toMatchObject({
+        outcome: "caller_limited",
+      });
+      const others = { ...large, caller: "kiosk" };
+      expect(await queueDeposit(first, newDeposit({ ...others, amount: 2_000n }))).toEqual({
+        outcome: "busy",
+      });
+      expect(await gasOf("kiosk")).toEqual([]);
+      expect(await queueDeposit(first, newDeposit(others))).toEqual({ outcome: "queued" });
+    });
   });
 
   it("that failed before a transaction carried them are queued again", async () => {
@@ -130,7 +269,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     const deposit = newDeposit();
     await queueDeposit(first, deposit);
     const old = await read(first, deposit);
-    await recordDeposited(second, old, { hash: word(3) });
+    await recordDeposited(second, old, { hash: word(3), blockNumber: 8 });
     expect(await failDeposit(first, old, { reason })).toBe(false);
     expect(await open(true)).toMatchObject([{ state: "done", hash: word(3) }]);
     await requeueDeposit(first, await read(first, deposit));
@@ -143,7 +282,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     for (const each of [done, newDeposit()]) await queueDeposit(first, each);
     const steps = () => findSteps(second, { ...done, config: done, limit: 9 });
     expect(await steps()).toMatchObject([{ kind: "deposit", state: "queued", amount: 300n }]);
-    await recordDeposited(first, await read(first, done), { hash: word(3) });
+    await recordDeposited(first, await read(first, done), { hash: word(3), blockNumber: 8 });
     await queueDeposit(ledgerLater(first, 1), failed);
     await failDeposit(first, await read(first, failed), { reason });
     expect(await steps()).toMatchObject([
@@ -155,7 +294,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
   it("leave the open ones when they are final, and the ledger when they are old", async () => {
     const deposit = newDeposit();
     await queueDeposit(first, deposit);
-    await recordDeposited(first, await read(first, deposit), { hash: word(3) });
+    await recordDeposited(first, await read(first, deposit), { hash: word(3), blockNumber: 8 });
     await endDeposit(first, await read(first, deposit));
     expect(await open(true)).toEqual([]);
     expect(await queueDeposit(first, deposit)).toEqual({ outcome: "known" });

@@ -27,6 +27,10 @@ export interface NewDeposit extends DepositKey, ChannelKey {
   data: Hex;
   /** The newest block of the chain. */
   sinceNumber: number;
+  /** Limit of one of its transactions. */
+  gas: bigint;
+  /** The caller of a hosted facilitator whose gas it takes. */
+  caller: string | undefined;
 }
 
 /** A deposit of the ledger. */
@@ -168,6 +172,8 @@ function toChannelDeposit(
     payerHasCode: row.has_code === 1,
     data: row.data ?? undefined,
     sinceNumber: row.since_number,
+    gas: BigInt(row.gas),
+    caller: row.caller ?? undefined,
     state: row.state,
     attempts: row.attempts,
     transactionId: row.transaction_id ?? undefined,

@@ -1,5 +1,5 @@
 import type { Address } from "@coinslot/protocol";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
@@ -55,22 +55,73 @@ export async function findLastSettle(
   return row && { createdAt: row.created_at, isOpen: row.open_id !== null };
 }
 
-/** Receivers of the channels that were claimed of, while the rows of these claims are kept. */
+/** One receiver and token of the terms, whatever their number of channels. */
+interface ReceiverName {
+  receiver: Address;
+  token: Address;
+  network: string;
+  contract: string;
+}
+
+/**
+ * Receivers of the channels that were claimed of, while the rows of these claims are kept. It goes
+ * through the receivers by the index of the terms, and not through their channels: a loose index scan.
+ */
 export async function findReceivers(
-  { db }: LedgerReads,
+  reads: LedgerReads,
   { network, contract }: ChannelContract,
 ): Promise<{ receiver: Address; token: Address }[]> {
-  return db
-    .selectFrom("channel_claims")
-    .innerJoin("channel_terms", (join) =>
-      join
-        .onRef("channel_terms.network", "=", "channel_claims.network")
-        .onRef("channel_terms.contract", "=", "channel_claims.contract")
-        .onRef("channel_terms.channel_id", "=", "channel_claims.channel_id"),
+  const found: { receiver: Address; token: Address }[] = [];
+  for (let name = await nextName(reads); name !== undefined; name = await nextName(reads, name)) {
+    if (name.network !== network || name.contract !== contract) continue;
+    const { receiver, token } = name;
+    if (await isClaimed(reads, { network, contract, receiver, token })) {
+      found.push({ receiver, token });
+    }
+  }
+  return found;
+}
+
+/** The first name, or the one after another. */
+async function nextName(
+  { db }: LedgerReads,
+  after?: ReceiverName,
+): Promise<ReceiverName | undefined> {
+  const { rows } = await sql<ReceiverName>`
+    select receiver, token, network, contract from channel_terms
+    where (receiver, token, network, contract) > (${after?.receiver ?? ""}, ${after?.token ?? ""},
+      ${after?.network ?? ""}, ${after?.contract ?? ""})
+    order by receiver, token, network, contract limit 1
+  `.execute(db);
+  return rows[0];
+}
+
+/** Whether one of the receiver's channels was claimed of: most were, so one of the first tells. */
+async function isClaimed(
+  { db }: LedgerReads,
+  { network, contract, receiver, token }: SettledReceiver,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("channel_terms")
+    .select("channel_id")
+    .where("receiver", "=", receiver)
+    .where("token", "=", token)
+    .where("network", "=", network)
+    .where("contract", "=", contract)
+    // A scalar, which is looked for row by row: PostgreSQL makes a join of all claims of an `exists`.
+    .where(({ selectFrom, eb }) =>
+      eb(
+        selectFrom("channel_claims")
+          .select("channel_claims.channel_id")
+          .whereRef("channel_claims.network", "=", "channel_terms.network")
+          .whereRef("channel_claims.contract", "=", "channel_terms.contract")
+          .whereRef("channel_claims.channel_id", "=", "channel_terms.channel_id")
+          .limit(1),
+        "is not",
+        null,
+      ),
     )
-    .select(["channel_terms.receiver", "channel_terms.token"])
-    .distinct()
-    .where("channel_claims.network", "=", network)
-    .where("channel_claims.contract", "=", contract)
-    .execute();
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }

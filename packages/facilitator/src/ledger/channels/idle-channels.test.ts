@@ -4,12 +4,13 @@ import { numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import type { LedgerContext } from "../ledger-context.ts";
+import { findCommitments, findPromisedDeposits } from "../payments/committed-balance.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { evictChannelAnswers, forgetChannelAnswers, readChannelAnswer } from "./channel-answers.ts";
 import { findSentClaims } from "./channel-claims.ts";
 import { dropDue, findDues } from "./channel-dues.ts";
 import { findChargedDays, findSteps } from "./channel-history.ts";
-import { findLastSettle } from "./channel-settles.ts";
+import { findLastSettle, findReceivers } from "./channel-settles.ts";
 import { findKnown, findMoving } from "./channel-state.ts";
 import { readWatch } from "./channel-watch.ts";
 import { chargeChannel } from "./charge-channel.ts";
@@ -17,7 +18,9 @@ import { findClaimable } from "./claimable.ts";
 import { deliverCharges, lowerCharge } from "./end-charge.ts";
 import { findByPrefix, findChannels } from "./find-channels.ts";
 import { mirrorChannel } from "./mirror-channel.ts";
+import { forgetDeposits } from "./move-deposit.ts";
 import { openChannel, readChannel } from "./open-channel.ts";
+import { queueDeposit } from "./queue-deposit.ts";
 import { releaseRun, reserveRun } from "./reserve-run.ts";
 import { countRun, giveUpCharge, takeCharge } from "./resume-charge.ts";
 
@@ -101,6 +104,42 @@ const works: [string, number, (ledger: LedgerContext) => Promise<unknown>][] = [
     },
   ],
   [
+    "a deposit of a payer with code",
+    1,
+    async (ledger) => {
+      const deposit = {
+        ...keyOf(idle + 1),
+        token: contract,
+        payer: numberToHex(7, { size: 20 }),
+        nonce: keyOf(idle + 1).channelId,
+        signer: numberToHex(1, { size: 20 }),
+        amount: 1n,
+        validBefore: 9n,
+        payerHasCode: true,
+        data: "0x12" as const,
+        sinceNumber: 1,
+        gas: 1n,
+        caller: "shop",
+        balance: 1n,
+        limits: { perSigner: 2, failedPerPayer: 2 },
+        callerGasPerHour: 2n,
+      };
+      expect(await queueDeposit(ledger, deposit)).toEqual({ outcome: "queued" });
+      const { network: of, token: asset, payer } = deposit;
+      const purse = { network: of, asset, payer };
+      expect(await findPromisedDeposits(ledger, { ...purse, limit: 9 })).toHaveLength(1);
+      const commitments = await ledger.write((transaction) =>
+        findCommitments({
+          transaction,
+          dialect: ledger.dialect,
+          requests: [{ id: { ...purse, nonce: "0x01" }, value: 1n }],
+          alreadyDebited: [],
+        }),
+      );
+      expect(commitments.running(payer)).toBe(0);
+    },
+  ],
+  [
     "the dues",
     1,
     async (ledger) => {
@@ -140,6 +179,30 @@ const blocks: typeof works = [
       expect(await findClaimable(ledger, { network, contract, limit: 500 })).toHaveLength(1);
       expect(await findSentClaims(ledger, network)).toEqual([]);
       await findLastSettle(ledger, { network, contract, receiver: contract, token: contract });
+    },
+  ],
+  [
+    "the receivers of claims",
+    1,
+    async (ledger) => {
+      const receivers = await findReceivers(ledger, { network, contract });
+      expect(receivers).toEqual([{ receiver: contract, token: contract }]);
+    },
+  ],
+  [
+    "deposits that are forgotten",
+    1,
+    async (ledger) => {
+      await ledger.write((transaction) =>
+        transaction
+          .updateTable("channel_deposits")
+          .set({ ended_at: 1 })
+          .where("network", "=", network)
+          .where("token", "=", contract)
+          .where("payer", "=", numberToHex(7, { size: 20 }))
+          .execute(),
+      );
+      await forgetDeposits(ledger, { network, before: 2 });
     },
   ],
 ];

@@ -2,6 +2,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { Transaction, UpdateQueryBuilder, UpdateResult } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
+import { countGas } from "./caller-gas.ts";
 import type { ChannelDeposit } from "./channel-deposits.ts";
 
 /** Another process has moved the deposit meanwhile: nothing of this one is stored. */
@@ -45,17 +46,20 @@ export async function recordDepositSent(
 }
 
 /**
- * `queued`, `sent` → `done`: the authorization is used `serveAfter` deep, by this transaction.
+ * `queued`, `sent` → `done`: the authorization is used `serveAfter` deep, by this transaction. Its gas
+ * is free again for other payers with code.
  *
  * @returns whether this call has moved it
  */
 export function recordDeposited(
   ledger: LedgerContext,
   deposit: ChannelDeposit,
-  { hash }: { hash: Hex },
+  { hash, blockNumber }: { hash: Hex; blockNumber: number },
 ): Promise<boolean> {
   return ledger.write(async (transaction) => {
-    const done = transaction.updateTable("channel_deposits").set({ state: "done", hash });
+    const done = transaction
+      .updateTable("channel_deposits")
+      .set({ state: "done", hash, block_number: blockNumber, spent_at: null });
     const { numUpdatedRows } = await asRead(done, deposit).executeTakeFirst();
     return numUpdatedRows === 1n;
   }, forProcess);
@@ -63,7 +67,8 @@ export function recordDeposited(
 
 /**
  * `sent`, `done` → `queued`: its transaction has ended without it, or a reorganisation has taken it
- * back. It is tried and sent again while it is valid.
+ * back. It is tried and sent again while it is valid. That takes gas anew: of its caller, and of the
+ * budget of payers with code.
  *
  * The racer is another deposit of the channel that is under way meanwhile: the index refuses, and
  * the next look tries again.
@@ -72,12 +77,18 @@ export async function requeueDeposit(
   ledger: LedgerContext,
   deposit: ChannelDeposit,
 ): Promise<void> {
-  await ledger.write((transaction) =>
-    asRead(
-      transaction.updateTable("channel_deposits").set({ state: "queued", hash: null }),
-      deposit,
-    ).execute(),
-  );
+  const { caller, network, gas } = deposit;
+  await ledger.write(async (transaction) => {
+    const queued = transaction.updateTable("channel_deposits").set({
+      state: "queued",
+      hash: null,
+      block_number: null,
+      spent_at: deposit.payerHasCode ? ledger.dialect.nowMs() : null,
+    });
+    const { numUpdatedRows } = await asRead(queued, deposit).executeTakeFirst();
+    if (numUpdatedRows !== 1n || caller === undefined) return;
+    await countGas(ledger, transaction, { network, caller, gas, isByBuyer: true });
+  });
 }
 
 /** `done`, and final: nothing takes it back any more. */
@@ -92,16 +103,24 @@ export async function endDeposit(ledger: LedgerContext, deposit: ChannelDeposit)
   );
 }
 
-/** `queued`, `sent` → `failed`. Returns whether this call has ended it. */
+/**
+ * `queued`, `sent` → `failed`. The gas of a payer with code counts for a minute, where a transaction may
+ * have burnt it. Returns whether this call has ended it.
+ */
 export function failDeposit(
   ledger: LedgerContext,
   deposit: ChannelDeposit,
   { reason }: { reason: string },
 ): Promise<boolean> {
   return ledger.write(async (transaction) => {
-    const failed = transaction
-      .updateTable("channel_deposits")
-      .set({ state: "failed", reason, data: null, ended_at: ledger.now() });
+    const mayBurn = deposit.payerHasCode && deposit.attempts > 0;
+    const failed = transaction.updateTable("channel_deposits").set({
+      state: "failed",
+      reason,
+      data: null,
+      ended_at: ledger.now(),
+      spent_at: mayBurn ? ledger.dialect.nowMs() : null,
+    });
     const { numUpdatedRows } = await asRead(failed, deposit).executeTakeFirst();
     return numUpdatedRows === 1n;
   });

@@ -1,13 +1,12 @@
 import type { Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
-import { type LedgerSchema, openStates } from "../schema.ts";
+import { type CodeRefusal, readCodeAdmission } from "../payments/admit-code.ts";
+import { findCommitments } from "../payments/committed-balance.ts";
+import { lockPayers } from "../payments/lock-payers.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { takeGasWith } from "./caller-gas.ts";
 import { keyColumns } from "./channel.ts";
-import {
-  type DepositKey,
-  isDepositPending,
-  type NewDeposit,
-  readDeposit,
-} from "./channel-deposits.ts";
+import { isDepositPending, type NewDeposit, readDeposit } from "./channel-deposits.ts";
 
 /**
  * Bounds of deposits: each costs gas of the seller's. A deposit counts as often as a transaction has
@@ -18,151 +17,159 @@ export interface DepositLimits {
   perSigner: number;
   /** Of one payer in a day, that transactions carried in vain. */
   failedPerPayer: number;
-  /** Of all payers with code in an hour, open ones or in vain: such a payer fails at no cost. */
-  codePerHour: number;
+}
+
+/** A deposit, with the facts that decide whether it is queued. */
+export interface WantedDeposit extends NewDeposit {
+  /** Of the payer in the token, read after `sinceNumber`. */
+  balance: bigint;
+  limits: DepositLimits;
+  /** Gas of its caller in an hour, where it has one. */
+  callerGasPerHour?: bigint | undefined;
 }
 
 /**
  * `queued`: it is on the disk. `known`: the ledger has it already, in any state but `failed`.
  * `busy`: another deposit of the channel is under way, or the payer has promised its balance to
- * others. `limited`: too many deposits. Nothing was written but by `queued`.
+ * others. `limited`: too many deposits. `burnt_gas`, `code_limited`: as for payments of payers with
+ * code. `caller_limited`: its caller has no gas left. Nothing was written but by `queued`.
  */
 export type QueueOutcome =
   | { outcome: "queued" | "known" | "busy" }
-  | { outcome: "limited"; retryAfterMs: number };
+  | { outcome: "limited"; retryAfterMs: number }
+  | { outcome: "caller_limited"; limitedMs: number }
+  | CodeRefusal;
 
 const dayMs = 86_400_000;
-const hourMs = 3_600_000;
 
 /**
  * Queues a deposit, on the disk before it returns: any process with a relayer sends it from then on.
- * One that has failed is queued again.
+ * One that has failed is queued again. Its gas is spent in the same commit: of its caller, and of the
+ * budget of payers with code.
  *
  * The racers:
- * - the same deposit at another process: the key lets one write;
- * - another deposit of the channel: an index has one that is queued or sent;
- * - other deposits of one payer at once, or of payers with code: they may pass a limit by one each.
+ * - other deposits and payments of the payer, also the same one at another process: they lock the
+ * payer's row first, so its promises stay true until the commit;
+ * - deposits and payments of other payers with code: they lock the budget's row;
+ * - other deposits of one signer at once: they may pass its limit by one each.
  */
-export function queueDeposit(
-  ledger: LedgerContext,
-  { balance, limits, ...deposit }: NewDeposit & { balance: bigint; limits: DepositLimits },
-): Promise<QueueOutcome> {
-  const { encode } = ledger.dialect.amount;
-  const { network, token, payer, nonce } = deposit;
+export function queueDeposit(ledger: LedgerContext, wanted: WantedDeposit): Promise<QueueOutcome> {
   return ledger.write<QueueOutcome>(async (transaction) => {
-    const reads = { db: transaction, dialect: ledger.dialect };
-    const known = await readDeposit(reads, deposit);
+    const { dialect } = ledger;
+    const payers = [wanted.payer];
+    await lockPayers({ transaction, dialect, payers, now: ledger.now() });
+    const reads = { db: transaction, dialect };
+    const known = await readDeposit(reads, wanted);
     if (known !== undefined && known.state !== "failed") return { outcome: "known" };
-    // The same deposit at another process may have been committed between two of these reads.
-    const unlessKnown = async (refusal: QueueOutcome): Promise<QueueOutcome> => {
-      const now = await readDeposit(reads, deposit);
-      return now === undefined || now.state === "failed" ? refusal : { outcome: "known" };
-    };
-    if (await isDepositPending(reads, deposit)) return unlessKnown({ outcome: "busy" });
-    const retryAfterMs = await findLimit(ledger, transaction, { ...deposit, limits });
-    if (retryAfterMs !== undefined) return unlessKnown({ outcome: "limited", retryAfterMs });
-    const promised = await sumPromises(ledger, transaction, deposit);
-    if (promised + deposit.amount > balance) return unlessKnown({ outcome: "busy" });
-    const written = {
-      ...keyColumns(deposit),
-      signer: deposit.signer,
-      amount: encode(deposit.amount),
-      valid_before: encode(deposit.validBefore),
-      has_code: deposit.payerHasCode ? 1 : 0,
-      data: deposit.data,
-      since_number: deposit.sinceNumber,
-      state: "queued",
-      hash: null,
-      reason: null,
-      created_at: ledger.now(),
-      ended_at: null,
-    } as const;
-    if (known !== undefined) {
-      const { numUpdatedRows } = await transaction
-        .updateTable("channel_deposits")
-        .set(written)
-        .where("network", "=", network)
-        .where("token", "=", token)
-        .where("payer", "=", payer)
-        .where("nonce", "=", nonce)
-        .where("state", "=", "failed")
-        .executeTakeFirst();
-      return { outcome: numUpdatedRows === 1n ? "queued" : "known" };
+    if (await isDepositPending(reads, wanted)) return { outcome: "busy" };
+    const retryAfterMs = await findLimit(ledger, transaction, wanted);
+    if (retryAfterMs !== undefined) return { outcome: "limited", retryAfterMs };
+    const admitted = await admitPayer(ledger, transaction, wanted);
+    if ("outcome" in admitted) return admitted;
+    const { network, caller, callerGasPerHour: perHour, gas } = wanted;
+    if (caller !== undefined && perHour !== undefined) {
+      const share = { network, caller, perHour, gas, isByBuyer: true };
+      const taken = await takeGasWith(ledger, transaction, share);
+      if ("limitedMs" in taken) return { outcome: "caller_limited", ...taken };
     }
-    const { numInsertedOrUpdatedRows } = await transaction
-      .insertInto("channel_deposits")
-      .values({ token, payer, nonce, ...written, attempts: 0, transaction_id: null })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirst();
-    return numInsertedOrUpdatedRows === 1n
-      ? { outcome: "queued" }
-      : unlessKnown({ outcome: "busy" });
+    await writeQueued(ledger, transaction, wanted, { ...admitted, isKnown: known !== undefined });
+    return { outcome: "queued" };
   });
 }
 
-/** The payer's open payments and deposits in the token: its balance covers them, too. */
-async function sumPromises(
-  { dialect }: LedgerContext,
+/** Compares it with its payer's promises; where that has code, with its record and the gas budget. */
+async function admitPayer(
+  { dialect, codePayers: limits }: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { network, token, payer }: DepositKey,
-): Promise<bigint> {
-  const payments = await transaction
-    .selectFrom("payments")
-    .select("value")
-    .where("payer", "=", payer)
-    .where("state", "in", openStates)
-    .where("network", "=", network)
-    .where("asset", "=", token)
-    .execute();
-  const deposits = await transaction
-    .selectFrom("channel_deposits")
-    .select("amount as value")
-    .where("payer", "=", payer)
+  { network, token, payer, nonce, ...wanted }: WantedDeposit,
+): Promise<{ isVouched: boolean } | QueueOutcome> {
+  const id = { network, asset: token, payer, nonce };
+  const balance = { amount: wanted.balance, blockNumber: BigInt(wanted.sinceNumber) };
+  const promise = { id, value: wanted.amount, balance };
+  const commitments = await findCommitments({
+    transaction,
+    dialect,
+    requests: [promise],
+    alreadyDebited: [],
+  });
+  if (!commitments.fits(promise, 0n)) return { outcome: "busy" };
+  const request = { id, gasAtRisk: wanted.payerHasCode ? wanted.gas : undefined };
+  const code = await readCodeAdmission({ transaction, dialect, requests: [request], limits });
+  return code.refuse(request, undefined) ?? { isVouched: code.isVouched(request) };
+}
+
+/** Writes the row, in place of one that has failed. */
+async function writeQueued(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  deposit: NewDeposit,
+  { isVouched, isKnown }: { isVouched: boolean; isKnown: boolean },
+): Promise<void> {
+  const { dialect } = ledger;
+  const { encode } = dialect.amount;
+  const { network, token, payer, nonce } = deposit;
+  const written = {
+    ...keyColumns(deposit),
+    signer: deposit.signer,
+    amount: encode(deposit.amount),
+    valid_before: encode(deposit.validBefore),
+    has_code: deposit.payerHasCode ? 1 : 0,
+    data: deposit.data,
+    since_number: deposit.sinceNumber,
+    state: "queued",
+    hash: null,
+    reason: null,
+    created_at: ledger.now(),
+    ended_at: null,
+    caller: deposit.caller ?? null,
+    gas: Number(deposit.gas),
+    is_vouched: isVouched ? 1 : 0,
+    spent_at: deposit.payerHasCode ? dialect.nowMs() : null,
+    block_number: null,
+  } as const;
+  if (!isKnown) {
+    const row = { token, payer, nonce, ...written, attempts: 0, transaction_id: null };
+    await transaction.insertInto("channel_deposits").values(row).execute();
+    return;
+  }
+  await transaction
+    .updateTable("channel_deposits")
+    .set(written)
     .where("network", "=", network)
     .where("token", "=", token)
-    .where("state", "in", ["queued", "sent"])
+    .where("payer", "=", payer)
+    .where("nonce", "=", nonce)
     .execute();
-  const { decode } = dialect.amount;
-  return [...payments, ...deposits].reduce((sum, { value }) => sum + decode(value), 0n);
 }
 
 /** @returns milliseconds until the next deposit may be queued; `undefined`: it may now */
 async function findLimit(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { signer, payer, network, payerHasCode, limits }: NewDeposit & { limits: DepositLimits },
+  { signer, payer, limits }: WantedDeposit,
 ): Promise<number | undefined> {
-  const now = ledger.now();
+  const since = ledger.now() - dayMs;
   const newest = transaction
     .selectFrom("channel_deposits")
     .select(["created_at", "attempts"])
-    .orderBy("created_at", "desc");
+    .orderBy("created_at", "desc")
+    .where("created_at", ">", since);
   const waits: number[] = [];
-  const count = async (query: typeof newest, most: number, windowMs: number): Promise<void> => {
-    const rows = await query
-      .where("created_at", ">", now - windowMs)
-      .limit(most)
-      .execute();
+  const count = async (query: typeof newest, most: number): Promise<void> => {
+    const rows = await query.limit(most).execute();
     let sum = 0;
     // The row with whose end there is room again.
     const oldest = rows.find(({ attempts }) => {
       sum += Math.max(1, attempts);
       return sum >= most;
     });
-    if (oldest !== undefined) waits.push(oldest.created_at - (now - windowMs));
+    if (oldest !== undefined) waits.push(oldest.created_at - since);
   };
-  await count(newest.where("signer", "=", signer), limits.perSigner, dayMs);
+  await count(newest.where("signer", "=", signer), limits.perSigner);
   const failed = newest
     .where("payer", "=", payer)
     .where("state", "=", "failed")
     .where("attempts", ">", 0);
-  await count(failed, limits.failedPerPayer, dayMs);
-  if (payerHasCode) {
-    const risky = newest
-      .where("network", "=", network)
-      .where("has_code", "=", 1)
-      .where("state", "in", ["queued", "sent", "failed"]);
-    await count(risky, limits.codePerHour, hourMs);
-  }
+  await count(failed, limits.failedPerPayer);
   return waits.length === 0 ? undefined : Math.max(...waits);
 }

@@ -1,6 +1,7 @@
 import { leasesMigration, type MigrateOptions, outboxMigration } from "@coinslot/storage";
 import { archiveEndedPayments } from "./archive-ended-payments.ts";
 import { bookChannels } from "./book-channels.ts";
+import { boundDeposits } from "./bound-deposits.ts";
 import { compareStates } from "./compare-states.ts";
 import { countRuns } from "./count-runs.ts";
 import { countVisits } from "./count-visits.ts";
@@ -79,5 +80,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "calls of the escrow that callers ask for", up: serveCallers },
     { title: "gas that callers' buyers cause", up: divideCallerGas },
     { title: "sums of charges", up: sumCharges },
+    { title: "bounds of deposits, and indexes of channels", up: boundDeposits },
   ],
 };

@@ -23,10 +23,18 @@ const vouchedShare = 4n;
 /** Places of one payer with code, at most. */
 const maxPlaces = 16;
 
-/** Decides on payments of payers with code, in the order of the requests. */
+/** A payment, or a deposit into a channel, with the gas that it may burn. */
+export type CodeRequest = Pick<ReserveRequest, "id" | "gasAtRisk">;
+
+/** Reason against a payer with code, with the time for which it has to wait. */
+export type CodeRefusal = Extract<ReserveResult, { outcome: "burnt_gas" | "code_limited" }>;
+
+/** Decides on payments and deposits of payers with code, in the order of the requests. */
 export interface CodeAdmission {
   /** `undefined` admits the payment. `known`: its state in the ledger, if it is there. */
-  refuse(request: ReserveRequest, known: LedgerPayment | undefined): ReserveResult | undefined;
+  refuse(request: CodeRequest, known: LedgerPayment | undefined): CodeRefusal | undefined;
+  /** Whether the payer's record vouches for a deposit, whose own row spends its gas. */
+  isVouched(request: CodeRequest): boolean;
   /** Called with each admitted payment, once its row has an identity. */
   admitted(request: ReserveRequest, paymentId: string, known: LedgerPayment | undefined): void;
   /** Writes the spent gas. */
@@ -50,14 +58,17 @@ export interface CodeAdmission {
  * for nothing then. A record is one network's, and begins
  * anew with every transaction that moved nothing, unless another sender's stands before it.
  *
- * The racers are reservations of other processes. A payer's own are decided under the lock on its
+ * A deposit into a channel takes a place and gas as a payment does. It vouches for nothing: its payer
+ * can take it back.
+ *
+ * The racers are reservations and deposits at other processes. A payer's own are decided under the lock on its
  * row, which the caller holds. The budget is decided under the lock on the network's row, which is
  * taken after those of payers.
  */
 export async function readCodeAdmission(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
-  requests: readonly ReserveRequest[];
+  requests: readonly CodeRequest[];
   limits: CodePayerLimits;
 }): Promise<CodeAdmission> {
   const { transaction, dialect, limits } = options;
@@ -75,7 +86,7 @@ export async function readCodeAdmission(options: {
   const spent: Insertable<CodeGasTable>[] = [];
 
   /** Counts for and against a payment, without itself. */
-  function availabilityOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
+  function availabilityOf({ id, gasAtRisk }: CodeRequest, known: LedgerPayment | undefined) {
     const record = records.get(recordKey(id));
     const budget = budgets.get(id.network);
     if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
@@ -109,6 +120,7 @@ export async function readCodeAdmission(options: {
       const isLeft = part.used - counted + gasAtRisk <= most;
       return isLeft ? undefined : limited("no_gas_left", part.nextMs);
     },
+    isVouched: (request) => availabilityOf(request, undefined)?.isVouched ?? false,
     admitted(request, paymentId, known) {
       const availability = availabilityOf(request, known);
       if (availability === undefined) return;
@@ -134,7 +146,7 @@ export async function readCodeAdmission(options: {
   };
 }
 
-function limited(why: CodeLimit["why"], retryAfterMs: number): ReserveResult {
+function limited(why: CodeLimit["why"], retryAfterMs: number): CodeRefusal {
   return { outcome: "code_limited", why, retryAfterMs };
 }
 

@@ -1,6 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
 
 const windowMs = 60_000;
@@ -15,7 +15,8 @@ export interface SpentGas {
 }
 
 /**
- * Gas spent by payments of payers with code on one network. Times are milliseconds that are left.
+ * Gas spent by payments, and by deposits into channels, of payers with code on one network. Times are
+ * milliseconds that are left.
  */
 export interface CodeBudget {
   nowMs: number;
@@ -98,7 +99,45 @@ export async function readCodeBudget(options: {
       .where("payment_id", "in", dialect.among(over))
       .execute();
   }
+  await addDeposits(transaction, { network, budget });
   return budget;
+}
+
+/**
+ * Adds deposits into channels: those that are queued or sent, and for a minute those that a transaction
+ * has carried in vain. A deposit's own row has its gas, until it counts no more.
+ */
+async function addDeposits(
+  transaction: Transaction<LedgerSchema>,
+  { network, budget }: { network: Network; budget: CodeBudget },
+): Promise<void> {
+  const { nowMs } = budget;
+  const rows = await transaction
+    .selectFrom("channel_deposits")
+    .select(["gas", "is_vouched", "spent_at", "state"])
+    .where("network", "=", network)
+    // As in the index's own condition.
+    .where(sql<boolean>`spent_at is not null`)
+    .execute();
+  let isOver = false;
+  for (const { gas, is_vouched, spent_at, state } of rows) {
+    const spent = is_vouched === 1 ? budget.vouched : budget.unvouched;
+    const leftMs = (spent_at ?? 0) + windowMs - nowMs;
+    const isOpen = state === "queued" || state === "sent";
+    if (isOpen || leftMs > 0) {
+      spent.used += BigInt(gas);
+      spent.nextMs = Math.min(spent.nextMs, isOpen ? openRetryMs : leftMs);
+    } else isOver = true;
+  }
+  if (!isOver) return;
+  await transaction
+    .updateTable("channel_deposits")
+    .set({ spent_at: null })
+    .where("network", "=", network)
+    .where(sql<boolean>`spent_at is not null`)
+    .where("spent_at", "<=", nowMs - windowMs)
+    .where("state", "not in", ["queued", "sent"])
+    .execute();
 }
 
 /**

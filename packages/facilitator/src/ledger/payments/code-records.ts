@@ -1,6 +1,6 @@
 import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
 import { openStates } from "../schema.ts";
 
@@ -8,7 +8,7 @@ import { openStates } from "../schema.ts";
 export interface PayerRecord {
   /** 0 where it is not refused. */
   refusedForMs: number;
-  /** Its open payments that may burn gas. */
+  /** Its open payments, and deposits into channels, that may burn gas. */
   open: number;
   /**
    * Its payments that were confirmed since a transaction for it moved nothing, if one did. Our
@@ -46,6 +46,16 @@ export async function readRecord(options: {
     .where("state", "in", openStates)
     .where("is_alone", "=", 1)
     .executeTakeFirst();
+  const deposits = await transaction
+    .selectFrom("channel_deposits")
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("payer", "=", payer)
+    .where("network", "=", network)
+    .where("has_code", "=", 1)
+    .where("state", "in", ["queued", "sent"])
+    // As in the index's own condition.
+    .where(sql<boolean>`ended_at is null`)
+    .executeTakeFirst();
   const record = await transaction
     .selectFrom("code_records")
     .select("confirmed")
@@ -55,7 +65,7 @@ export async function readRecord(options: {
     .executeTakeFirst();
   return {
     refusedForMs: burner === undefined ? 0 : Math.max(0, burner.refused_until - burner.now_ms),
-    open: Number(open?.count ?? 0),
+    open: Number(open?.count ?? 0) + Number(deposits?.count ?? 0),
     confirmed: record?.confirmed ?? 0,
   };
 }

@@ -1,11 +1,14 @@
-import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
+import type { Address, AuthorizationId, Hex, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { type LedgerSchema, openStates } from "../schema.ts";
 import { is } from "../states.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
+
+/** A request that its payer's balance has to cover. */
+export type PromiseRequest = Pick<ReserveRequest, "id" | "value" | "balance" | "order">;
 
 /** Promises that payers have made to others already. */
 export interface Commitments {
@@ -13,28 +16,29 @@ export interface Commitments {
    * Returns whether the payer's balance covers this request besides everything promised to others.
    * `counted` is the amount that the request's own row already adds to that.
    */
-  fits(request: ReserveRequest, counted: bigint): boolean;
+  fits(request: PromiseRequest, counted: bigint): boolean;
   /** Number of the payer's reservations that may be running a handler, on any network. */
   running(payer: Address): number;
   /** Counts one more promise, made in this transaction, in place of its row's present amount. */
-  add(request: ReserveRequest, counted: bigint): void;
+  add(request: PromiseRequest, counted: bigint): void;
 }
 
 /** One payer's holdings of one asset on one network. */
 export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
- * Sums the promises of these requests' payers. They are the open payments, and those executed in a
- * block after the one of the balance's reading. That balance still contains them.
+ * Sums the promises of these requests' payers. They are the open payments, the deposits into
+ * channels that are queued or sent, and those executed in a block after the one of the balance's
+ * reading. That balance still contains them.
  *
  * A dead process's reservation counts until a process releases it. The one that took it over may
- * have settled it meanwhile. `alreadyDebited` are payments that are known to be missing in the
- * balances.
+ * have settled it meanwhile. `alreadyDebited` are payments, by their ids, and deposits, by their
+ * nonces, that are known to be missing in the balances.
  */
 export async function findCommitments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
-  requests: readonly ReserveRequest[];
+  requests: readonly PromiseRequest[];
   alreadyDebited: readonly string[];
 }): Promise<Commitments> {
   const { transaction, dialect, requests, alreadyDebited } = options;
@@ -87,7 +91,7 @@ export async function findCommitments(options: {
 }
 
 /** For each network the oldest block at whose end one of the balances was read. */
-function oldestReadings(requests: readonly ReserveRequest[]): Map<Network, number> {
+function oldestReadings(requests: readonly PromiseRequest[]): Map<Network, number> {
   const oldest = new Map<Network, number>();
   for (const { id, balance } of requests) {
     if (balance === undefined) continue;
@@ -97,7 +101,10 @@ function oldestReadings(requests: readonly ReserveRequest[]): Map<Network, numbe
   return oldest;
 }
 
-/** Open payments of these payers, and those executed after a block of their network. */
+/**
+ * Open payments of these payers, and those executed after a block of their network. Deposits that are
+ * not final: the one that was executed has a block.
+ */
 export function selectPromises(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
@@ -121,7 +128,14 @@ export function selectPromises(options: {
         .where("block_number", ">", block),
     );
   }
-  return commitments;
+  const ofDeposits = openDepositsOf(db)
+    .select(["network", "token as asset", "payer", "amount as value", "block_number"])
+    .select(sql<"queued">`'queued'`.as("state"))
+    .where("payer", "in", dialect.among(payers));
+  const debited = alreadyDebited.filter((name): name is Hex => name.startsWith("0x"));
+  return commitments.unionAll(
+    debited.length > 0 ? ofDeposits.where("nonce", "not in", debited) : ofDeposits,
+  );
 }
 
 /** The open payments of a payer, oldest first. */
@@ -142,6 +156,39 @@ export async function findPromised(
     .limit(limit)
     .execute();
   return rows.map((row) => toLedgerPayment(row, dialect));
+}
+
+/** The deposits of a payer without an outcome, oldest first, as payments are identified. */
+export async function findPromisedDeposits(
+  { db, dialect }: LedgerReads,
+  { network, asset, payer, limit }: BalanceKey & { limit: number },
+): Promise<Pick<LedgerPayment, "id" | "kind" | "authorization" | "value">[]> {
+  const rows = await openDepositsOf(db)
+    .select(["nonce", "amount"])
+    .where("payer", "=", payer)
+    .where("state", "!=", "done")
+    .where("network", "=", network)
+    .where("token", "=", asset)
+    .orderBy("created_at")
+    .limit(limit)
+    .execute();
+  return rows.map(({ nonce, amount }) => ({
+    id: nonce,
+    kind: "eip3009",
+    authorization: { network, asset, payer, nonce },
+    value: dialect.amount.decode(amount),
+  }));
+}
+
+/** Deposits that are not final. The block of an executed one is known, or it is of an older release. */
+function openDepositsOf(db: Kysely<LedgerSchema>) {
+  return (
+    db
+      .selectFrom("channel_deposits")
+      // As in the index's own condition.
+      .where(sql<boolean>`ended_at is null`)
+      .where(({ or, eb }) => or([eb("state", "!=", "done"), eb("block_number", "is not", null)]))
+  );
 }
 
 function purse({ network, asset, payer }: BalanceKey): string {

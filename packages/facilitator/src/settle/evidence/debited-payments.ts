@@ -11,7 +11,7 @@ export interface DebitedPayments {
    * @throws RpcError when the chain is unreachable.
    */
   find(options: {
-    payments: readonly LedgerPayment[];
+    payments: readonly Pick<LedgerPayment, "id" | "kind" | "authorization">[];
     blockNumber: bigint;
   }): Promise<readonly string[]>;
 }
