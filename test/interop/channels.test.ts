@@ -257,7 +257,8 @@ describe("@x402/fetch with the channels of @x402/evm, from nothing", () => {
     facilitator = createFacilitator({
       networks: [{ network, rpcUrls: [rpcUrl], relayer: accounts.relayer }],
       ledger: "sqlite::memory:",
-      channels: { authorizer: { privateKey: accounts.deployer.privateKey } },
+      // A deposit of five prices is worth its gas.
+      channels: { authorizer: { privateKey: accounts.deployer.privateKey }, claimCost: 100n },
     });
     const app = express();
     const gate = paymentMiddleware(

@@ -10,7 +10,7 @@ import {
 import type { ChannelOptionTerms } from "../routes/read-channel-option.ts";
 import type { OfferedWay } from "./offer.ts";
 
-/** Deposit that is asked for, in prices, where the seller names none: as the reference does. */
+/** Deposit that is asked for, in prices, where the route names none: as the reference does. */
 const pricesOfDeposit = 10n;
 
 const versions = new Set([2] as const);
@@ -22,13 +22,18 @@ const versions = new Set([2] as const);
  */
 export function channelWay(
   { withdrawDelay, minDeposit, former }: ChannelOptionTerms,
-  offered: Omit<PaymentRequirements, "scheme"> & { receiverAuthorizer: Address | undefined },
+  offered: Omit<PaymentRequirements, "scheme"> & {
+    receiverAuthorizer: Address | undefined;
+    /** The facilitator executes none below it. */
+    leastDeposit: bigint | undefined;
+  },
 ): OfferedWay {
-  const { receiverAuthorizer, ...requirements } = offered;
+  const { receiverAuthorizer, leastDeposit = 0n, ...requirements } = offered;
   const { network, amount, asset, payTo } = requirements;
   if (receiverAuthorizer === undefined) {
     throw new ConfigurationError("The offer", [`No channels are served on ${network}`]);
   }
+  const asked = minDeposit ?? BigInt(amount) * pricesOfDeposit;
   const terms: ChannelTerms = {
     receiver: toLowerHex(payTo),
     receiverAuthorizer: toLowerHex(receiverAuthorizer),
@@ -51,7 +56,7 @@ export function channelWay(
         ...requirements.extra,
         receiverAuthorizer,
         withdrawDelay,
-        minDeposit: `${minDeposit ?? BigInt(amount) * pricesOfDeposit}`,
+        minDeposit: `${asked > leastDeposit ? asked : leastDeposit}`,
       },
     }),
     versions,

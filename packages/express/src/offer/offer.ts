@@ -49,7 +49,7 @@ export function prepareOffer(options: {
   /** Of the middleware, for routes that have no setting of their own. */
   mpp: MppMode;
   /** Of the facilitator; `undefined`: it serves none. */
-  channels: Pick<ChannelSales, "authorizerOf"> | undefined;
+  channels: Pick<ChannelSales, "authorizerOf" | "minDepositOf"> | undefined;
 }): MakeOffer {
   const { route, versionsOf, channels } = options;
   const { mpp = options.mpp } = route;
@@ -93,6 +93,7 @@ export function prepareOffer(options: {
         ...offered,
         extra: { ...extra, ...flow },
         receiverAuthorizer: channels?.authorizerOf(network),
+        leastDeposit: channels?.minDepositOf?.(network),
       });
     }
     return {

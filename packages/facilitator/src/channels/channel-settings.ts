@@ -1,5 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { RefundLimits } from "../ledger/channels/lock-refund.ts";
+import type { DepositLimits } from "../ledger/channels/queue-deposit.ts";
 
 /** The key that signs claims of channels: their `receiverAuthorizer`. Never a relayer's. */
 export interface ClaimSigner {
@@ -30,6 +31,9 @@ export interface ChannelSettings {
   /** Shortest `withdrawDelay` of the terms that are offered, in seconds. */
   withdrawDelay: number;
   refundLimits: RefundLimits;
+  depositLimits: DepositLimits;
+  /** A deposit is worth its gas at least so many times. */
+  minDepositWorth: number;
 }
 
 /** Rows of one claim, at most. */
@@ -41,5 +45,23 @@ export const worthFactor = 20n;
  * than that costs would burn the seller's gas for its signer.
  */
 export const refundRows = 5n;
+/**
+ * Gas of a deposit, in rows of a claim: 225,000 with the claim and the settle that its money takes.
+ */
+const depositRows = 9n;
 /** Selling stops at this many times `mostAtRisk` unclaimed on one channel. */
 export const maxUnclaimedFactor = 4n;
+
+/** The least deposit that is worth its gas, whatever an offer asks for. */
+export function leastDepositOf({
+  claimCost,
+  minDepositWorth,
+}: Pick<ChannelSettings, "claimCost" | "minDepositWorth">): bigint {
+  return claimCost * depositRows * BigInt(minDepositWorth);
+}
+
+/**
+ * Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer, or has
+ * code: the gas budget of payers with code bounds those.
+ */
+export const defaultDepositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3 };

@@ -7,7 +7,7 @@ import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { keepLease } from "../settle/relay/lease-keeper.ts";
 import type { StopBoard } from "../stops/stop-board.ts";
-import type { ChannelSettings } from "./channel-settings.ts";
+import { type ChannelSettings, leastDepositOf } from "./channel-settings.ts";
 import type { ChannelsContext } from "./channels-context.ts";
 import type { AskedClaim } from "./claims/asked-claims.ts";
 import { claimBeforeClose } from "./claims/claim-before-close.ts";
@@ -67,7 +67,8 @@ export function startChannels(options: {
       if (!settings.networks.has(network)) return [];
       const place = { network, contract: settings.contract };
       const channels = { context, settlement, settings, metrics, place };
-      const deposits = startDeposits(channels);
+      const bounds = { limits: settings.depositLimits, least: leastDepositOf(settings) };
+      const deposits = startDeposits(channels, bounds);
       return [[network, { ...startNetwork(channels), deposits }] as const];
     }),
   );

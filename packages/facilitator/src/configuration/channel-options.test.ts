@@ -24,6 +24,8 @@ describe("options of channels", () => {
       mostAtRisk: 1_000_000n,
       claimAfterMs: 3_600_000,
       refundLimits: { perSigner: 8, perHour: 60 },
+      depositLimits: { perSigner: 200, failedPerPayer: 3 },
+      minDepositWorth: 1,
     });
   });
 
@@ -42,11 +44,14 @@ describe("options of channels", () => {
         networks: ["eip155:1"],
         maxRefundsPerSigner: 0,
         maxRefundsPerHour: 1.5,
+        maxDepositsPerSigner: 0,
+        maxFailedDepositsPerPayer: 0,
+        minDepositWorth: 0,
       },
       undefined,
       networks,
     );
-    expect(problems).toHaveLength(11);
+    expect(problems).toHaveLength(14);
     expect(problems.join()).not.toContain("77777777");
   });
 

@@ -10,7 +10,11 @@ import {
 } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
-import type { ChannelSettings, ClaimSigner } from "../channels/channel-settings.ts";
+import {
+  type ChannelSettings,
+  type ClaimSigner,
+  defaultDepositLimits,
+} from "../channels/channel-settings.ts";
 import { createHashSigner, type HashSigner } from "../settle/relay/remote-signer.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
@@ -67,6 +71,18 @@ export interface ChannelOptions {
   maxRefundsPerSigner?: number | undefined;
   /** Refunds of a network in an hour: a signer costs nothing. Default 60. */
   maxRefundsPerHour?: number | undefined;
+  /**
+   * Deposits of one signer in a day, whose gas the seller pays. Default 200. A hosted facilitator's
+   * callers have the default.
+   */
+  maxDepositsPerSigner?: number | undefined;
+  /** Deposits of one payer in a day that a transaction carried in vain. Default 3. */
+  maxFailedDepositsPerPayer?: number | undefined;
+  /**
+   * A deposit is worth at least so many times its gas and that of its claim and settle, nine rows of a
+   * claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default 1.
+   */
+  minDepositWorth?: number | undefined;
   /** The escrow contract. Default: the published one. */
   contract?: Address | undefined;
   /**
@@ -92,6 +108,11 @@ export function readChannelOptions(
   const { claimAfterSeconds = 3_600, withdrawDelaySeconds = minWithdrawDelay } = options;
   const { claimAtCloseSeconds = 0 } = options;
   const { maxRefundsPerSigner = 8, maxRefundsPerHour = 60 } = options;
+  const {
+    maxDepositsPerSigner = defaultDepositLimits.perSigner,
+    maxFailedDepositsPerPayer = defaultDepositLimits.failedPerPayer,
+    minDepositWorth = 1,
+  } = options;
   const { contract = channelContracts.settlement } = options;
   const given = [options.authorizer ?? seedOf(relayer), ...formerAuthorizers];
   const signers = given.flatMap((account, index) => {
@@ -125,7 +146,14 @@ export function readChannelOptions(
       `channels.withdrawDelaySeconds must be from ${minWithdrawDelay} to ${maxWithdrawDelay}`,
     );
   }
-  for (const [name, limit] of Object.entries({ maxRefundsPerSigner, maxRefundsPerHour })) {
+  const counts = {
+    maxRefundsPerSigner,
+    maxRefundsPerHour,
+    maxDepositsPerSigner,
+    maxFailedDepositsPerPayer,
+    minDepositWorth,
+  };
+  for (const [name, limit] of Object.entries(counts)) {
     if (Number.isInteger(limit) && limit >= 1 && limit <= 10_000) continue;
     problems.push(`channels.${name} must be a whole number from 1 to 10000`);
   }
@@ -149,6 +177,11 @@ export function readChannelOptions(
       claimAtCloseMs: claimAtCloseSeconds * 1_000,
       withdrawDelay: withdrawDelaySeconds,
       refundLimits: { perSigner: maxRefundsPerSigner, perHour: maxRefundsPerHour },
+      depositLimits: {
+        perSigner: maxDepositsPerSigner,
+        failedPerPayer: maxFailedDepositsPerPayer,
+      },
+      minDepositWorth,
     },
   };
 }

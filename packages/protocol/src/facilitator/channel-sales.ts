@@ -157,6 +157,11 @@ export interface ChannelSales {
   /** The key that signs claims of a network's channels; `undefined`: none are served there. */
   authorizerOf(network: Network): Address | undefined;
   /**
+   * The least deposit that is executed on a network, by its gas, in the token's smallest unit: an offer
+   * must ask for no less.
+   */
+  minDepositOf?(network: Network): bigint | undefined;
+  /**
    * Checks a voucher without a node and without the ledger.
    *
    * @param terms the offer's, and former ones whose channels are still served

@@ -24,6 +24,8 @@ import { depositGasLimit, followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
 export interface ChannelDeposits {
+  /** The least deposit that is worth its gas, in the token's smallest unit. */
+  readonly least: bigint;
   /**
    * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and its
    * terms were checked. `used`: its authorization was executed or cancelled before. A deposit for a
@@ -68,20 +70,24 @@ type RefusedDeposit = { outcome: "used" } | { outcome: "refused"; reason: Channe
 
 export type QueuedDeposit = QueueOutcome | RefusedDeposit;
 
-/**
- * Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer, or has
- * code: the gas budget of payers with code bounds those.
- */
-const depositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3 };
-
 const notifications = "coinslot_deposits";
 const minPollMs = 100;
 const wordSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
 /** `balanceOf(address)`, ERC-20. */
 const balanceSelector = "0x70a08231";
 
+/** Bounds of the deposits of a network. */
+interface DepositBounds {
+  limits: DepositLimits;
+  /** In the token's smallest unit. */
+  least: bigint;
+}
+
 /** Starts to send and follow the deposits of a network. */
-export function startDeposits(channels: EscrowContext): ChannelDeposits {
+export function startDeposits(
+  channels: EscrowContext,
+  { limits, least }: DepositBounds,
+): ChannelDeposits {
   const { context, settlement, place } = channels;
   const { ledger, clock, logger, times } = context;
   const { network } = settlement;
@@ -120,6 +126,7 @@ export function startDeposits(channels: EscrowContext): ChannelDeposits {
   });
 
   return {
+    least,
     async queue({ channelConfig: config, voucher: { channelId } }, deposit, caller) {
       const { nonce, data, amount, validBefore } = deposit;
       const key = { network: place.network, token: config.token, payer: config.payer, nonce };
@@ -141,7 +148,7 @@ export function startDeposits(channels: EscrowContext): ChannelDeposits {
         caller: caller?.name,
         callerGasPerHour: caller?.gasPerHour,
         balance,
-        limits: depositLimits,
+        limits,
       });
       if (outcome.outcome === "queued") {
         await context.faultPoint("deposit_queued");

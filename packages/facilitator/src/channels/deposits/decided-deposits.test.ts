@@ -48,7 +48,7 @@ describe("a deposit is decided before money moves, and", () => {
   it("pays for what was lost on its channel, where it is enough for that", async () => {
     const { client, accounts } = here.devnet;
     const { address } = accounts.relayer;
-    const facilitator = await here.start();
+    const facilitator = await here.start({ claimCost: 100n });
     await channels.deposit(config, 10_000n);
     await here.buy(facilitator, 6_000n, config);
     await client.setBalance({ address, value: 0n });

@@ -173,6 +173,28 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     expect(most).toBe(1);
   });
 
+  it("are worth their gas, whatever the offer asks for", async () => {
+    // Nine rows of a claim: 18,000.
+    const facilitator = await here.start({ claimCost: 1_000n, minDepositWorth: 2 });
+    await here.admit(facilitator, price, config);
+    expect(facilitator.channels?.minDepositOf?.(here.devnet.network)).toBe(18_000n);
+    const below = { ...(await sign({ amount: 17_999n })), minDeposit: 1n };
+    expect(await deposit(here, facilitator, below)).toEqual({
+      state: "refused",
+      reason: "invalid_batch_settlement_evm_deposit_below_min_deposit",
+    });
+    const worth = { ...(await sign({ amount: 18_000n })), minDeposit: 1n };
+    expect(await deposit(here, facilitator, worth)).toMatchObject({ state: "deposited" });
+  });
+
+  it("are as many a day for a signer as the options say", async () => {
+    const facilitator = await here.start({ maxDepositsPerSigner: 1 });
+    await deposit(here, facilitator, await sign());
+    await here.buy(facilitator, 20_000n, config);
+    const next = await sign({ ceiling: 22_000n });
+    expect(await present(facilitator, next)).toMatchObject({ state: "payer_limited" });
+  });
+
   it("are refused by their reason, and leave no row", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);

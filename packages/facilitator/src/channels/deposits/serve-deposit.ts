@@ -57,7 +57,7 @@ export async function serveDeposit(
   if (known !== undefined && known.state !== "failed") return follow();
   const checked = checkDeposit(presented, {
     deposit,
-    terms: request,
+    terms: { ...request, minDeposit: larger(request.minDeposit, deposits.least) },
     network: network.network,
     now: ledger.now(),
     recoverSigner,
@@ -90,6 +90,11 @@ export async function serveDeposit(
     case "refused":
       return refuse(queued.reason);
   }
+}
+
+function larger(first: bigint, second: bigint): bigint {
+  if (first > second) return first;
+  return second;
 }
 
 function refuse(reason: ChannelRefusalReason) {

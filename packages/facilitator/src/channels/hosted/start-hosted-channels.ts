@@ -11,6 +11,7 @@ import type { ChannelMetrics } from "../../settle/channel-metrics.ts";
 import type { SettlementContext } from "../../settle/context.ts";
 import type { NetworkSettlement } from "../../settle/engine.ts";
 import type { StopBoard } from "../../stops/stop-board.ts";
+import { defaultDepositLimits } from "../channel-settings.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { type ChannelDeposits, startDeposits } from "../deposits/channel-deposits.ts";
 import { createLookLimit } from "../sales/look-limit.ts";
@@ -50,7 +51,9 @@ export function startHostedChannels(options: {
       const escrow: EscrowContext = { context, settlement, metrics, place };
       const sold = channels?.of(network);
       const shared = sold?.contract === settings.contract ? sold.deposits : undefined;
-      const deposits = shared ?? startDeposits(escrow);
+      // A minimum is the seller's own to enforce: its gas is bounded by caller.
+      const bounds = { limits: defaultDepositLimits, least: 0n };
+      const deposits = shared ?? startDeposits(escrow, bounds);
       if (shared === undefined) own.push(deposits);
       const digests = createChannelDigests(place);
       const hosted: HostedNetwork = { escrow, deposits, digests, assets: assets.get(network) };

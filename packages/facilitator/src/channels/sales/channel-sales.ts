@@ -112,6 +112,7 @@ export function createChannelSales(options: ChannelSalesOptions): RunningChannel
 
   return {
     authorizerOf: (network) => context.networks.get(network)?.receiverAuthorizer,
+    minDepositOf: (network) => context.networks.get(network)?.deposits?.least,
     check(presented, { network, terms }) {
       const { digests } = networkOf(network);
       const [offered, ...former] = terms;
