@@ -89,6 +89,7 @@ export function startChannels(options: {
     metrics,
     clock,
     logger,
+    leastLoss: settings.claimCost,
     faultPoint: async (point) => context.faultPoint(point),
   });
   return {

@@ -35,9 +35,15 @@ const place = { network, contract } as const;
 const { recoverSigner } = createSignerRecovery();
 export const price = 10n;
 
-/** A buyer with a channel of its own. */
-export function createVoucherBuyer() {
-  const signer = privateKeyToAccount(generatePrivateKey());
+/** A buyer with a channel of its own. Another salt is another channel of the same signer. */
+export function createVoucherBuyer({
+  privateKey = generatePrivateKey(),
+  salt = 0,
+}: {
+  privateKey?: Hex;
+  salt?: number;
+} = {}) {
+  const signer = privateKeyToAccount(privateKey);
   const config: ChannelConfig = {
     payer: account(1),
     payerAuthorizer: toLowerHex(signer.address),
@@ -45,7 +51,7 @@ export function createVoucherBuyer() {
     receiverAuthorizer: account(4),
     token: account(5),
     withdrawDelay: 86_400,
-    salt: numberToHex(0, { size: 32 }),
+    salt: numberToHex(salt, { size: 32 }),
   };
   const channelId = channelIdOf(config, place);
   return {

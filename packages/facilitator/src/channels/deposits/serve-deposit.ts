@@ -152,7 +152,8 @@ async function decide(
       return { state: "busy", retryAfterSeconds: seen.retryAfterSeconds };
     case "absent":
       if (voucher.maxClaimableAmount !== price) return emptyCorrection(request);
-      return deposit.amount < price ? exceedsBalance : undefined;
+      if (deposit.amount < price) return exceedsBalance;
+      return (await owes(network, presented)) ? exceedsBalance : undefined;
     case "seen":
       return decideBy(context, network, request, seen);
   }
@@ -160,10 +161,11 @@ async function decide(
 
 async function decideBy(
   context: SalesContext,
-  { quotas, network, contract }: ChannelNetwork,
+  place: ChannelNetwork,
   request: ChannelDepositRequest,
   seen: SeenChannel,
 ): Promise<ChannelDepositOutcome | undefined> {
+  const { quotas, network, contract } = place;
   const { presented, price, fingerprint, keyHash, deposit } = request;
   const { channelId } = presented.voucher;
   const channel = withMark(context, seen.channel);
@@ -184,6 +186,8 @@ async function decideBy(
       return { state: "needless" };
     case "purchase":
       if (!seen.isSelling) return exceedsBalance;
+      // One that pays for what was lost on its own channel is taken, whatever is owed elsewhere.
+      if (channel.lost === 0n && (await owes(place, presented))) return exceedsBalance;
       if (presented.voucher.maxClaimableAmount <= channel.secure) return { state: "needless" };
       // After the deposit it would be corrected: a claim has shown it to all.
       if (await isShown(context, served, presented)) {
@@ -204,6 +208,14 @@ async function decideBy(
     case "unavailable":
       return { state: "busy", retryAfterSeconds };
   }
+}
+
+/** Whether the signer owes on another channel. */
+function owes(
+  { owing }: ChannelNetwork,
+  { channelConfig, voucher }: ChannelDepositRequest["presented"],
+): Promise<boolean> {
+  return owing.owes(channelConfig.payerAuthorizer, voucher.channelId);
 }
 
 /**

@@ -19,6 +19,7 @@ import { createChannelLanes } from "./channel-lanes.ts";
 import { createChannelLeases } from "./channel-leases.ts";
 import { createDeliveryMarks } from "./delivery-marks.ts";
 import { createLookLimit } from "./look-limit.ts";
+import { createOwingSigners } from "./owing-signers.ts";
 import { createRunLimit } from "./run-limit.ts";
 import type { ChannelNetwork, SalesContext } from "./sales-context.ts";
 import { createSeenChannels } from "./seen-channels.ts";
@@ -38,7 +39,7 @@ export interface RunningChannelSales extends ChannelSales {
 
 export interface ChannelSalesOptions {
   ledger: LedgerContext;
-  networks: readonly Omit<ChannelNetwork, "digests" | "quotas">[];
+  networks: readonly Omit<ChannelNetwork, "digests" | "quotas" | "owing">[];
   recoverSigner: RecoverSigner;
   stops: SalesContext["stops"];
   metrics: SalesContext["metrics"];
@@ -50,6 +51,8 @@ export interface ChannelSalesOptions {
   maxWaitMs?: number;
   /** Bounds of kept answers. */
   answerLimits?: AnswerLimits;
+  /** The signer of a smaller loss buys on by its other channels. Default 1. */
+  leastLoss?: bigint;
   faultPoint?: SalesContext["faultPoint"];
 }
 
@@ -63,7 +66,7 @@ const forgetEveryMs = 60_000;
 /** Creates the sales of one process. They read the chain by the watcher's sight alone. */
 export function createChannelSales(options: ChannelSalesOptions): RunningChannelSales {
   const { ledger, recoverSigner, clock, logger, maxWaiting, maxWaitMs } = options;
-  const { answerLimits = defaultAnswerLimits } = options;
+  const { answerLimits = defaultAnswerLimits, leastLoss = 1n } = options;
   const context: SalesContext = {
     ledger,
     networks: new Map(
@@ -73,6 +76,7 @@ export function createChannelSales(options: ChannelSalesOptions): RunningChannel
           ...each,
           digests: createChannelDigests(each),
           quotas: createAnswerQuotas(answerLimits),
+          owing: createOwingSigners({ ledger, place: each, leastLoss, clock, logger }),
         },
       ]),
     ),

@@ -13,6 +13,7 @@ import type { ChannelLanes } from "./channel-lanes.ts";
 import type { ChannelLeases } from "./channel-leases.ts";
 import type { DeliveryMarks } from "./delivery-marks.ts";
 import type { LookLimit } from "./look-limit.ts";
+import type { OwingSigners } from "./owing-signers.ts";
 import type { RunLimit } from "./run-limit.ts";
 import type { SeenChannels } from "./seen-channels.ts";
 
@@ -31,6 +32,7 @@ export interface ChannelNetwork {
   refunds?: NetworkRefunds | undefined;
   /** Room for kept answers, by signer and channel. */
   quotas: AnswerQuotas;
+  owing: OwingSigners;
 }
 
 /** Shared by the sales of a process. */

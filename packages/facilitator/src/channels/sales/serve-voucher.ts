@@ -81,7 +81,7 @@ async function look(
       return { ...busyForBlocks, retryAfterSeconds: seen.retryAfterSeconds };
     const signer = channelConfig.payerAuthorizer;
     const served = { ...visited, signer, quotas, state: seen.state };
-    const admission = await decide(context, { request, served, seen });
+    const admission = await decide(context, network, { request, served, seen });
     if (admission !== undefined) return admission;
   }
   return busyForALittle;
@@ -116,6 +116,7 @@ export async function see(
 /** @returns `undefined` where another process has the channel, or has charged it meanwhile */
 async function decide(
   context: SalesContext,
+  { owing }: ChannelNetwork,
   { request, served, seen }: { request: ChannelRequest; served: ServedChannel; seen: SeenChannel },
 ): Promise<ChannelAdmission | undefined> {
   const { presented, price, fingerprint, keyHash } = request;
@@ -134,6 +135,7 @@ async function decide(
       const stopped = context.stops.refusalOf(request.network, request.route);
       if (stopped !== undefined) throw stopped;
       if (!seen.isSelling) return exceedsBalance;
+      if (await owing.owes(served.signer, served.key.channelId)) return exceedsBalance;
       const { seen: charged, base } = decided;
       if (await isShown(context, served, presented)) return correct(context, served, seenBy);
       return admit(context, { request, served, channel, seen: charged, base });

@@ -28,8 +28,8 @@ interface ChannelFilter {
 const duesPage = 500;
 
 /**
- * A page of channels in the order of their keys, which is that of the index. `lost` reads the
- * channels without a loss in between, too; they are few columns each.
+ * A page of channels in the order of their keys, which is that of the index. Those of `lost` have an
+ * index of their own.
  */
 export async function findChannels(
   reads: LedgerReads,
@@ -79,7 +79,8 @@ async function findKeys({ db, dialect }: LedgerReads, options: ChannelFilter) {
   // As an upper bound of the keys: by an equality, PostgreSQL without statistics expects few rows,
   // reads all of the network and sorts them.
   if (network !== undefined) conditions.push(sql`network <= ${network}`);
-  if (selection === "lost") conditions.push(sql`lost > ${dialect.amount.encode(0n)}`);
+  // As in the index's own condition.
+  if (selection === "lost") conditions.push(sql`lost > ${sql.lit(dialect.amount.encode(0n))}`);
   const { rows } = await sql<{ network: Network; contract: Hex; channel_id: Hex }>`
     select network, contract, channel_id from ${table}
     where ${sql.join(conditions, sql` and `)}

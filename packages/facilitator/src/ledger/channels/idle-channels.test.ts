@@ -20,6 +20,7 @@ import { findByPrefix, findChannels } from "./find-channels.ts";
 import { mirrorChannel } from "./mirror-channel.ts";
 import { forgetDeposits } from "./move-deposit.ts";
 import { openChannel, readChannel } from "./open-channel.ts";
+import { findOwingSigners, owesElsewhere } from "./owing.ts";
 import { queueDeposit } from "./queue-deposit.ts";
 import { releaseRun, reserveRun } from "./reserve-run.ts";
 import { countRun, giveUpCharge, takeCharge } from "./resume-charge.ts";
@@ -101,6 +102,26 @@ const works: [string, number, (ledger: LedgerContext) => Promise<unknown>][] = [
       expect(await readChannelAnswer(ledger, charge)).toBeDefined();
       await forgetChannelAnswers(ledger);
       await evictChannelAnswers(ledger, { ...charge, channelIds: [charge.channelId] });
+    },
+  ],
+  [
+    "signers that owe",
+    1,
+    async (ledger) => {
+      const losses = { network, contract, leastLoss: 1n } as const;
+      await ledger.write((transaction) =>
+        transaction
+          .updateTable("channels")
+          .set({ lost: ledger.dialect.amount.encode(3n) })
+          .where("network", "=", network)
+          .where("contract", "=", contract)
+          .where("channel_id", "=", keyOf(7).channelId)
+          .execute(),
+      );
+      expect(await findOwingSigners(ledger, { ...losses, limit: 100 })).toEqual([contract]);
+      const signer = { ...losses, signer: contract };
+      expect(await owesElsewhere(ledger, { ...signer, ...keyOf(8) })).toBe(true);
+      expect(await owesElsewhere(ledger, { ...signer, ...keyOf(7) })).toBe(false);
     },
   ],
   [
@@ -219,6 +240,7 @@ const lists: typeof works = [
       const due = { limit: 50 } as const;
       expect(await findChannels(ledger, { ...due, selection: "unclaimed" })).toHaveLength(1);
       expect(await findChannels(ledger, { ...due, selection: "withdrawing" })).toEqual([]);
+      expect(await findChannels(ledger, { ...options, selection: "lost" })).toEqual([]);
     },
   ],
   [
