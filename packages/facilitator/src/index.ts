@@ -37,6 +37,8 @@ export {
 } from "./channels/operators/list-channels-operation.ts";
 export { refundChannelOperation } from "./channels/operators/refund-channel-operation.ts";
 export type { ChannelOptions, ClaimAccount } from "./configuration/channel-options.ts";
+export { channelsFromEnvironment } from "./configuration/channels-from-environment.ts";
+export type { EnvironmentSource } from "./configuration/environment-source.ts";
 export {
   type FacilitatorConfiguration,
   readFacilitatorOptions,
@@ -47,6 +49,7 @@ export type {
   FacilitatorOptions,
   FeeOptions,
 } from "./configuration/facilitator-options.ts";
+export { floatFromEnvironment } from "./configuration/float-from-environment.ts";
 export type {
   ChannelCaller,
   HostedChannelOptions,

@@ -41,18 +41,44 @@ it("the float of the environment is that of the facilitator, which checks its ke
 });
 
 it.each([
-  [{ FACILITATOR_FLOAT_ADDRESS: "0x12" }, "FACILITATOR_FLOAT_ADDRESS must be an address"],
+  [{ FACILITATOR_FLOAT_ADDRESS: "0x12" }, "FACILITATOR_FLOAT_ADDRESS: must be an address"],
   [{ FACILITATOR_FLOAT_MAX_PER_DAY: "5 USD" }, "must be a whole number"],
-  [{ FACILITATOR_FLOAT_MAX_PER_DAY: "5" }, "limits a float"],
+  [{ FACILITATOR_FLOAT_MAX_PER_DAY: "5" }, "limits of a float"],
   [
     {
       FACILITATOR_FLOAT_ADDRESS: `0x${"22".repeat(20)}`,
       FACILITATOR_FLOAT_PRIVATE_KEY: `0x${"33".repeat(32)}`,
     },
-    "not several",
+    "leave out all but one",
   ],
-])("the float of the environment %j is refused at once", (float, problem) => {
-  const problems: string[] = [];
-  facilitatorFromEnvironment({ ...environment, ...float }, (found) => problems.push(found));
-  expect(problems).toEqual([expect.stringContaining(problem)]);
+  [{ CHANNELS_CLAIM_COST: "5" }, "set CHANNELS_ENABLED to true"],
+  [{ CHANNELS_ENABLED: "true" }, "channels.authorizer is not set"],
+  [
+    {
+      CHANNELS_ENABLED: "true",
+      CHANNELS_AUTHORIZER_PRIVATE_KEY: `0x${"33".repeat(32)}`,
+      CHANNELS_MIN_DEPOSIT_WORTH: "0",
+    },
+    "channels.minDepositWorth must be",
+  ],
+])("the environment %j is refused by the facilitator that it makes", async (variables, problem) => {
+  const source = facilitatorFromEnvironment({ ...environment, ...variables }, () => undefined);
+  await expect(source.load()).rejects.toMatchObject({
+    problems: [expect.stringContaining(problem)],
+  });
+});
+
+it("the channels of the environment are those of the facilitator", async () => {
+  const source = facilitatorFromEnvironment(
+    {
+      ...environment,
+      CHANNELS_ENABLED: "true",
+      CHANNELS_AUTHORIZER_PRIVATE_KEY: `0x${"33".repeat(32)}`,
+      CHANNELS_CLAIM_COST: "7",
+    },
+    () => undefined,
+  );
+  const facilitator = await source.load();
+  expect(facilitator.channels?.minDepositOf?.("eip155:9745")).toBe(63n);
+  await source.close();
 });

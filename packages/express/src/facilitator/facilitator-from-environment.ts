@@ -1,5 +1,4 @@
 import { ConfigurationError, isNetwork, type ReservingFacilitator } from "@coinslot/protocol";
-import { floatFromEnvironment } from "./float-from-environment.ts";
 
 /** A facilitator that is loaded on the first wait for it. */
 export interface FacilitatorSource {
@@ -26,10 +25,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * | `COINSLOT_UNSAFE_PRIVATE_WEBHOOKS` | `true`, for development: private addresses, and plain http |
  * | `FACILITATOR_FLOAT_SEED_PHRASE`, `FACILITATOR_FLOAT_PRIVATE_KEY` or `FACILITATOR_FLOAT_ADDRESS` | the account that pays refunds |
  * | `FACILITATOR_FLOAT_MAX_PER_DAY`, `FACILITATOR_FLOAT_AUTOMATIC_MAX_PER_DAY` | its limits, in the token's smallest unit |
+ * | `CHANNELS_ENABLED` | `true` sells by payment channels; `CHANNELS_…` are their settings |
  *
  * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
  *
- * Missing variables are reported at once. The facilitator checks the values.
+ * Missing variables are reported at once. The facilitator checks the values, when it is loaded, and reads
+ * those of the float and of channels.
  */
 export function facilitatorFromEnvironment(
   environment: Environment,
@@ -49,19 +50,26 @@ export function facilitatorFromEnvironment(
       "no facilitator was passed: set FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY to the account that pays gas",
     );
   }
-  const refunds = floatFromEnvironment(environment, (problem) =>
-    tell(`no facilitator was passed: ${problem}`),
-  );
   let loaded: Promise<LoadedFacilitator> | undefined;
 
   async function create(): Promise<LoadedFacilitator> {
-    const { createFacilitator } = await importFacilitator();
+    const { createFacilitator, channelsFromEnvironment, floatFromEnvironment } =
+      await importFacilitator();
     if (!isNetwork(network)) throw new ConfigurationError("The facilitator", ["no network is set"]);
+    const problems: string[] = [];
+    const source = {
+      variables: environment,
+      tell: (problem: string) => void problems.push(problem),
+    };
+    const refunds = floatFromEnvironment(source);
+    const channels = channelsFromEnvironment(source);
+    if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
     return createFacilitator({
       networks: [{ network, rpcUrls: rpcUrls.split(",").map((url) => url.trim()), relayer }],
       ledger,
       webhooks: webhooksOf(environment),
-      ...(refunds === undefined ? {} : { refunds }),
+      refunds,
+      channels,
     });
   }
 

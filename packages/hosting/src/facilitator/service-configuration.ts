@@ -1,5 +1,9 @@
 import { isEventSecret } from "@coinslot/express";
-import type { FacilitatorOptions, SettlementOptions } from "@coinslot/facilitator";
+import {
+  type FacilitatorOptions,
+  floatFromEnvironment,
+  type SettlementOptions,
+} from "@coinslot/facilitator";
 import { type Address, addressSchema, ConfigurationError } from "@coinslot/protocol";
 import * as z from "zod";
 import { type LogLevel, logLevels } from "../create-logger.ts";
@@ -10,7 +14,6 @@ import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
 import { readChannelSettings } from "./channel-settings.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
 import { readOperatorSettings } from "./operator-settings.ts";
-import { readRefundSettings } from "./refund-settings.ts";
 import { facilitatorSettings } from "./settings.ts";
 import { readWebhookSettings } from "./webhook-settings.ts";
 
@@ -140,7 +143,8 @@ export function readFacilitatorServiceConfiguration({
   });
   const eventSecrets = readEventSecrets(env, tell);
   const webhooks = readWebhookSettings(env, tell);
-  const refunds = readRefundSettings(env, tell);
+  const secret = (name: string) => readSecret(env, name, tell);
+  const refunds = floatFromEnvironment({ variables: env, secret, tell });
   const operators = readOperatorSettings(env, tell);
   // Checked also where other settings are wrong, so that one error has all problems.
   const ledger = settingsSchema.shape.ledger.safeParse(given.ledger).data ?? usualLedger;
