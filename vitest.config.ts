@@ -6,8 +6,14 @@ import { isWhole } from "./packages/devnet/src/effort.ts";
 // `import` and `require` are added where they belong; named here, they would hold for every package in both.
 const conditions = ["source", "node"];
 
-/** Files that load modules as another process would: two versions of Express side by side. */
-const isolated = ["packages/express/src/routes/mixed-express-4.test.ts"];
+/**
+ * Files that load modules as another process would: two versions of Express side by side, or a way to
+ * sign that nothing takes back.
+ */
+const isolated = [
+  "packages/express/src/routes/mixed-express-4.test.ts",
+  "packages/facilitator/src/channels/sales/signed-anew.test.ts",
+];
 
 /** Files that take a minute or so, and belong to whole runs alone: `.ci/nightly`. */
 const nightly = isWhole ? [] : ["test/faults/ledger-outages.test.ts"];
