@@ -12,7 +12,7 @@ import {
 } from "@coinslot/devnet";
 import { byDay } from "@coinslot/devnet/effort";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
-import type { ChannelConfig } from "@coinslot/protocol";
+import { type ChannelConfig, toLowerHex } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
@@ -64,7 +64,10 @@ describe.each(engines)("coinslot books of channels, on %s", (engine) => {
       const { totalClaimed } = await channels.stateOf(config);
       const before = charged.get(config) ?? totalClaimed;
       const ceiling = before + price;
-      const signature = await channels.signVoucher(config, ceiling);
+      const signer = devnet.accounts.others.find(
+        ({ address }) => toLowerHex(address) === config.payerAuthorizer,
+      );
+      const signature = await channels.signVoucher(config, ceiling, signer);
       const voucher = { channelId: channels.idOf(config), maxClaimableAmount: ceiling, signature };
       const admission = await vi.waitFor(async () => {
         const asked = await running?.channels?.admit({
@@ -112,7 +115,9 @@ describe.each(engines)("coinslot books of channels, on %s", (engine) => {
       ledger = { url: `sqlite:${folder}/ledger.db`, drop: () => rm(folder, { recursive: true }) };
     }
     channels = createChannelFixture(devnet);
-    configs = [channels.configOf(), channels.configOf(), channels.configOf()];
+    // A signer that owes for a loss buys nothing on its other channels.
+    const payerAuthorizer = toLowerHex(devnet.accounts.others[0]?.address ?? "0x");
+    configs = [channels.configOf(), channels.configOf(), channels.configOf({ payerAuthorizer })];
     await start();
     const [kept, withdrawn, lost] = configs;
     for (const config of configs) await channels.deposit(config, 20_000n);
