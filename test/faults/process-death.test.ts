@@ -11,7 +11,7 @@ import { createRandom } from "./seeded-random.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /** Processes start together, possibly on a busy machine. */
-const patienceMs = 180_000;
+const patienceMs = 600_000;
 const random = createRandom("four processes");
 let scene: Scene;
 let chain: LiveChain;
