@@ -102,7 +102,7 @@ function Channels({ now, before }: { now: Charges | undefined; before: Charges |
 }
 
 /** A day may have only taken charges of earlier ones back. */
-function hasMoved(...days: readonly Charges[]): boolean {
+function hasMoved(...days: readonly NonNullable<Charges>[]): boolean {
   return days.some(({ charges, charged }) => charges > 0 || charged.length > 0);
 }
 
