@@ -35,8 +35,8 @@ describe("the events of a console", () => {
     for (let count = 0; count < 8; count += 1) {
       streams.push(await openStream(url, { Cookie: browser.cookie }));
     }
-    const told = () => streams.map((stream) => stream.events().at(-1));
-    await expect.poll(told).toEqual(Array(8).fill("changed"));
+    const newest = () => streams.map((stream) => stream.events().at(-1));
+    await expect.poll(newest).toEqual(Array(8).fill("changed"));
     const before = streams[0]?.events().length ?? 0;
     const readsBefore = reads;
     const payment = await settled(facilitator, devnet);

@@ -158,7 +158,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await here.devnet.client.getTransactionCount({ address })).toBe(3);
   });
 
-  it("of payers with code share a gas budget, whoever has burnt it", async () => {
+  it("of all payers with code share one gas budget", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     const { devnet } = here;

@@ -35,7 +35,7 @@ export async function findDues(
  *
  * The racer is a charge. It holds the channel's row until its commit, and finds the due there, so it
  * writes none. Without the lock, this delete would miss that charge and take its due away: money
- * that nobody claims. With it, this one waits and then sees the charge.
+ * that no process claims. With it, this one waits and then sees the charge.
  *
  * @returns whether nothing is due any more
  */

@@ -58,7 +58,7 @@ describe.each(engines)("events of channels, on %s", (engine) => {
   }
 
   /** The events that were written, oldest first. */
-  async function told() {
+  async function readEvents() {
     const rows = await shared.read(sql`select type, key, payload from outbox_events order by seq`);
     return (rows as { type: string; key: string; payload: string }[]).map((row) => ({
       ...row,
@@ -78,13 +78,13 @@ describe.each(engines)("events of channels, on %s", (engine) => {
   });
 
   it("are not written for a charge", async () => {
-    expect(await told()).toEqual([]);
+    expect(await readEvents()).toEqual([]);
   });
 
   it("name the deadline of a withdrawal, once", async () => {
     await mirror(reading(11, { withdrawal }), reading(6));
     await mirror(reading(12, { withdrawal, totalClaimed: 900n }), reading(7));
-    expect(await told()).toEqual([
+    expect(await readEvents()).toEqual([
       {
         type: "channel.withdrawing",
         key: key.channelId,
@@ -100,18 +100,18 @@ describe.each(engines)("events of channels, on %s", (engine) => {
 
   it("tell of a claim when it is final", async () => {
     await mirror(reading(11, { totalClaimed: 900n }), reading(6));
-    expect(await told()).toEqual([]);
+    expect(await readEvents()).toEqual([]);
     await mirror(reading(12, { totalClaimed: 900n }), reading(11, { totalClaimed: 900n }));
     await mirror(reading(13, { totalClaimed: 900n }), reading(12, { totalClaimed: 900n }));
     const payload = { ...facts, charged: "900", claimed: "900", blockNumber: 11 };
-    expect(await told()).toEqual([{ type: "channel.claimed", key: key.channelId, payload }]);
+    expect(await readEvents()).toEqual([{ type: "channel.claimed", key: key.channelId, payload }]);
   });
 
   it("tell of money that was lost, and not of money that came back", async () => {
     await mirror(reading(11, { balance: 250n }));
     await mirror(reading(12));
     const payload = { ...facts, charged: "900", lost: "650" };
-    expect(await told()).toEqual([{ type: "channel.lost", key: key.channelId, payload }]);
+    expect(await readEvents()).toEqual([{ type: "channel.lost", key: key.channelId, payload }]);
   });
 
   it("tell of each payout to the recipient", async () => {
@@ -121,7 +121,7 @@ describe.each(engines)("events of channels, on %s", (engine) => {
     const payouts = [{ ...payout, amount: 900n, logIndex: 4, block }];
     await postPayouts(ledger, { ...place, after: 0, to: 9, payouts });
     const { network, contract, asset, payTo } = facts;
-    expect(await told()).toEqual([
+    expect(await readEvents()).toEqual([
       {
         type: "channel.settled",
         key: config.receiver,

@@ -12,7 +12,8 @@ import type { LedgerSchema } from "../schema.ts";
 const maxAtOnce = 250;
 
 /**
- * Adds charges to the sums of their days: the next ones from before the sums, then the oldest changes. One step, in one database transaction, so a crash loses nothing and counts nothing twice.
+ * Adds charges to the sums of their days: the next ones from before the sums, then the oldest
+ * changes. A step is one database transaction: a crash loses nothing, and counts nothing twice.
  *
  * The racers are other processes. One adds at a time, under a lock of its own, and no request waits
  * for that.
