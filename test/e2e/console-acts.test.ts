@@ -206,12 +206,14 @@ it("approves a refund that waits for its operator, and gives another up", {
   expect(await findFaults(page)).toEqual([]);
   await dialog.getByRole("button", { name: "Approve" }).click();
   await dialog.getByText("The refund goes on").waitFor();
+  // What was done stays to be read, though its row has left the list.
+  await row(sold[0]).waitFor({ state: "detached" });
   await dialog.getByRole("button", { name: "Done" }).click();
   await row(sold[1]).getByRole("button", { name: "Cancel it" }).click();
   await dialog.getByRole("button", { name: "Cancel the refund" }).click();
   await dialog.getByText("No money has moved").waitFor();
-  await dialog.getByRole("button", { name: "Done" }).click();
   await page.getByText("No refund is review.").waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
   await expect
     .poll(async () => {
       await shop.mine();
@@ -241,8 +243,8 @@ it("stops new payments on a network, and resumes", async () => {
   await item.getByRole("button", { name: "Resume" }).click();
   await dialog.getByRole("button", { name: "Resume" }).click();
   await dialog.getByText("It goes on.").waitFor();
-  await dialog.getByRole("button", { name: "Done" }).click();
   await item.waitFor({ state: "detached" });
+  await dialog.getByRole("button", { name: "Done" }).click();
   expect((await shop.buy("/weather")).status).toBe(200);
 });
 

@@ -50,41 +50,10 @@ interface AttentionProps {
 
 /** Things that need a person, the most urgent first, each with its runbook. */
 export function Attention({ items, source, reload }: AttentionProps) {
-  const mayAct = useMayAct();
   const [resumed, setResumed] = useState<StopTarget>();
-  if (items.length === 0 && source === "ledger") {
-    return <Empty title="Nothing in the ledger.">{unasked}</Empty>;
-  }
-  if (items.length === 0) return <Empty title="Nothing. All is well." />;
   return (
     <>
-      {source === "ledger" && <p class="soft">{unasked}</p>}
-      <ul class="list">
-        {items.map((item) => (
-          <li key={`${item.code} ${item.network} ${item.subject}`}>
-            <span class={`state ${tones[item.urgency] ?? "quiet"}`}>{item.urgency}</span>
-            <div>
-              <p>
-                <strong>{words[item.code] ?? item.code}</strong>
-                {item.count > 1 && <span class="figures"> · {item.count}</span>}
-              </p>
-              <p class="soft">
-                <Facts item={item} />
-              </p>
-              <p class="actions">
-                <RunbookLink runbook={item.runbook} />
-                <Next item={item} />
-                {mayAct && targetOf(item) !== undefined && (
-                  <button type="button" onClick={() => setResumed(targetOf(item))}>
-                    Resume
-                  </button>
-                )}
-              </p>
-            </div>
-            {item.since !== null && <Time at={item.since} />}
-          </li>
-        ))}
-      </ul>
+      <Items items={items} source={source} onResume={setResumed} />
       {resumed !== undefined && (
         <ResumeDialog
           target={resumed}
@@ -94,6 +63,52 @@ export function Attention({ items, source, reload }: AttentionProps) {
           }}
         />
       )}
+    </>
+  );
+}
+
+interface ItemsProps extends Omit<AttentionProps, "reload"> {
+  onResume: (target: StopTarget) => void;
+}
+
+function Items({ items, source, onResume }: ItemsProps) {
+  const mayAct = useMayAct();
+  if (items.length === 0 && source === "ledger") {
+    return <Empty title="Nothing in the ledger.">{unasked}</Empty>;
+  }
+  if (items.length === 0) return <Empty title="Nothing. All is well." />;
+  return (
+    <>
+      {source === "ledger" && <p class="soft">{unasked}</p>}
+      <ul class="list">
+        {items.map((item) => {
+          const target = targetOf(item);
+          return (
+            <li key={`${item.code} ${item.network} ${item.subject}`}>
+              <span class={`state ${tones[item.urgency] ?? "quiet"}`}>{item.urgency}</span>
+              <div>
+                <p>
+                  <strong>{words[item.code] ?? item.code}</strong>
+                  {item.count > 1 && <span class="figures"> · {item.count}</span>}
+                </p>
+                <p class="soft">
+                  <Facts item={item} />
+                </p>
+                <p class="actions">
+                  <RunbookLink runbook={item.runbook} />
+                  <Next item={item} />
+                  {mayAct && target !== undefined && (
+                    <button type="button" onClick={() => onResume(target)}>
+                      Resume
+                    </button>
+                  )}
+                </p>
+              </div>
+              {item.since !== null && <Time at={item.since} />}
+            </li>
+          );
+        })}
+      </ul>
     </>
   );
 }

@@ -28,27 +28,39 @@ const verbs: Readonly<Record<Name, string>> = {
   cancel: "Cancel it",
 };
 
-/** Buttons for a refund that waits for its operator, each with its question. */
-export function RefundActs({ refund, onDone }: { refund: RefundRow; onDone: () => void }) {
-  const [asked, setAsked] = useState<Name>();
-  const end = () => {
-    setAsked(undefined);
-    onDone();
-  };
+/** An act on a refund that its operator is asked about. */
+export interface AskedAct {
+  name: Name;
+  refund: RefundRow;
+}
+
+interface RefundActsProps {
+  refund: RefundRow;
+  onAsk: (asked: AskedAct) => void;
+}
+
+/** Buttons for a refund that waits for its operator. */
+export function RefundActs({ refund, onAsk }: RefundActsProps) {
   return (
-    <>
-      <span class="actions">
-        {(actsOf[refund.state] ?? []).map((name) => (
-          <button key={name} type="button" onClick={() => setAsked(name)}>
-            {verbs[name]}
-          </button>
-        ))}
-      </span>
-      {asked === "approve" && <Approve refund={refund} onClose={end} />}
-      {asked === "paid" && <Paid refund={refund} onClose={end} />}
-      {asked === "cancel" && <Cancel refund={refund} onClose={end} />}
-    </>
+    <span class="actions">
+      {(actsOf[refund.state] ?? []).map((name) => (
+        <button key={name} type="button" onClick={() => onAsk({ name, refund })}>
+          {verbs[name]}
+        </button>
+      ))}
+    </span>
   );
+}
+
+interface RefundActDialogProps {
+  asked: AskedAct;
+  onClose: () => void;
+}
+
+/** Asks about an act. It belongs to the page: what was done takes its refund off the list. */
+export function RefundActDialog({ asked: { name, refund }, onClose }: RefundActDialogProps) {
+  const Asked = questions[name];
+  return <Asked refund={refund} onClose={onClose} />;
 }
 
 interface AskedProps {
@@ -131,6 +143,8 @@ function Paid({ refund, onClose }: AskedProps) {
     </ActDialog>
   );
 }
+
+const questions = { approve: Approve, paid: Paid, cancel: Cancel };
 
 function Sum({ refund: { whole, amount, symbol, asset, payer, network } }: { refund: RefundRow }) {
   const money =

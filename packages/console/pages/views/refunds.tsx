@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { Reads, RefundRow } from "../api/operations.ts";
 import { useMayAct } from "../api/session.ts";
 import { useOperation } from "../api/use-operation.ts";
@@ -6,7 +7,7 @@ import { Page } from "../parts/page.tsx";
 import { Empty, View } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { go, Link, usePlace, withQuery } from "../router.tsx";
-import { hasActs, RefundActs } from "./refund-acts.tsx";
+import { type AskedAct, hasActs, RefundActDialog, RefundActs } from "./refund-acts.tsx";
 
 const columns: readonly Column<RefundRow>[] = [
   { title: "Amount", isNumeric: true, cell: (row) => <Money money={moneyOf(row)} /> },
@@ -36,6 +37,7 @@ export function Refunds() {
   const cursor = place.query.get("cursor") ?? undefined;
   const state = parseState(place.query.get("state"));
   const mayAct = useMayAct();
+  const [asked, setAsked] = useState<AskedAct>();
   const loaded = useOperation("refunds.list", {
     limit: 50,
     ...(cursor === undefined ? {} : { cursor }),
@@ -43,7 +45,7 @@ export function Refunds() {
   });
   const acts: Column<RefundRow> = {
     title: "Action",
-    cell: (row) => <RefundActs refund={row} onDone={loaded.reload} />,
+    cell: (row) => <RefundActs refund={row} onAsk={setAsked} />,
   };
   return (
     <Page title="Refunds" actions={<States state={state} />}>
@@ -70,6 +72,15 @@ export function Refunds() {
           </>
         )}
       </View>
+      {asked !== undefined && (
+        <RefundActDialog
+          asked={asked}
+          onClose={() => {
+            setAsked(undefined);
+            loaded.reload();
+          }}
+        />
+      )}
     </Page>
   );
 }
