@@ -1,5 +1,6 @@
 import { ApiError, unreachable } from "./api-error.ts";
 import { ask } from "./ask.ts";
+import { noteChange } from "./events.ts";
 import { endIntent, openIntent } from "./intents.ts";
 import type { ActName, Acts } from "./operations.ts";
 import { noteRefusal } from "./session.ts";
@@ -14,7 +15,7 @@ interface ActOptions {
 /**
  * Runs an acting operation. Its idempotency key belongs to the intent: operation, subject and
  * argument. The key is kept before the request leaves, and used until an answer has decided. So a
- * repetition changes nothing more, also after a reload.
+ * repetition changes nothing more, also after a reload. What the page shows is read again.
  *
  * @throws ApiError
  */
@@ -36,6 +37,7 @@ export async function act<Name extends ActName>(
     // Cut off, or another program's: no answer.
     if (typeof result !== "object" || result === null) throw unreachable();
     endIntent(name, subject, { intent });
+    noteChange();
     return result as Acts[Name]["result"];
   } catch (error) {
     if (error instanceof ApiError) {

@@ -6,8 +6,13 @@ export type Liveness = { kind: "connecting" } | { kind: "live" } | { kind: "lost
 
 export const liveness = createStore<Liveness>({ kind: "connecting" });
 
-/** Counts the changes of the ledger that the console has reported. */
+/** Counts the changes of the ledger that the console has reported, and the page's own acts. */
 export const changes = createStore(0);
+
+/** Makes all that the page shows be read again. */
+export function noteChange(): void {
+  changes.set(changes.get() + 1);
+}
 
 const pauseMs = 1_000;
 
@@ -27,7 +32,7 @@ export function listenToEvents(): () => void {
     timer ??= setTimeout(() => {
       timer = undefined;
       isDue = false;
-      changes.set(changes.get() + 1);
+      noteChange();
     }, pauseMs);
   };
   const show = () => {

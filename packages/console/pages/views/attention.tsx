@@ -45,29 +45,22 @@ const unasked = "No running seller was asked: balances, chains and disk are not 
 interface AttentionProps {
   items: readonly Item[];
   source: Result<"today">["source"];
-  reload: () => void;
 }
 
 /** Things that need a person, the most urgent first, each with its runbook. */
-export function Attention({ items, source, reload }: AttentionProps) {
+export function Attention({ items, source }: AttentionProps) {
   const [resumed, setResumed] = useState<StopTarget>();
   return (
     <>
       <Items items={items} source={source} onResume={setResumed} />
       {resumed !== undefined && (
-        <ResumeDialog
-          target={resumed}
-          onClose={() => {
-            setResumed(undefined);
-            reload();
-          }}
-        />
+        <ResumeDialog target={resumed} onClose={() => setResumed(undefined)} />
       )}
     </>
   );
 }
 
-interface ItemsProps extends Omit<AttentionProps, "reload"> {
+interface ItemsProps extends AttentionProps {
   onResume: (target: StopTarget) => void;
 }
 

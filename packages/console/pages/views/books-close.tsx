@@ -3,7 +3,7 @@ import { act } from "../api/act.ts";
 import { ActDialog } from "../parts/act-dialog.tsx";
 
 /** Closes the books up to the end of a month, once all in it is final. */
-export function BooksClose({ until, onClosed }: { until: string; onClosed: () => void }) {
+export function BooksClose({ until }: { until: string }) {
   const [isAsked, setIsAsked] = useState(false);
   // A month that has not ended cannot be closed.
   if (Date.parse(until) > Date.now()) return null;
@@ -26,10 +26,7 @@ export function BooksClose({ until, onClosed }: { until: string; onClosed: () =>
           title="Close the books"
           verb="Close the books"
           run={run}
-          onClose={() => {
-            setIsAsked(false);
-            onClosed();
-          }}
+          onClose={() => setIsAsked(false)}
         >
           <p>
             Close all periods before {until.slice(0, 10)}? No entry can be posted in them any more.

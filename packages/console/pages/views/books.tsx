@@ -53,7 +53,7 @@ export function Books() {
               onChange={({ currentTarget }) => go(withQuery(place, { month: currentTarget.value }))}
             />
           </label>
-          {mayAct && <BooksClose key={month} until={range.to} onClosed={loaded.reload} />}
+          {mayAct && <BooksClose key={month} until={range.to} />}
         </>
       }
     >

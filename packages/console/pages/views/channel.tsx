@@ -40,12 +40,12 @@ export function Channel({ id }: { id: string }) {
   const loaded = useOperation("channels.get", { id });
   return (
     <View of={loaded} lines={8}>
-      {(details) => <Shown details={details} reload={loaded.reload} />}
+      {(details) => <Shown details={details} />}
     </View>
   );
 }
 
-function Shown({ details, reload }: { details: Details; reload: () => void }) {
+function Shown({ details }: { details: Details }) {
   const { channel, steps, days } = details;
   const mayAct = useMayAct();
   const [isClaiming, setIsClaiming] = useState(false);
@@ -95,15 +95,7 @@ function Shown({ details, reload }: { details: Details; reload: () => void }) {
           <Terms channel={channel} />
         </section>
       </div>
-      {isClaiming && (
-        <ClaimDialog
-          channel={channel.id}
-          onClose={() => {
-            setIsClaiming(false);
-            reload();
-          }}
-        />
-      )}
+      {isClaiming && <ClaimDialog channel={channel.id} onClose={() => setIsClaiming(false)} />}
     </Page>
   );
 }

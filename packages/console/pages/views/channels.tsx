@@ -151,14 +151,7 @@ export function Channels() {
           )}
         </View>
       </section>
-      {isClaiming && (
-        <ClaimDialog
-          onClose={() => {
-            setIsClaiming(false);
-            listed.reload();
-          }}
-        />
-      )}
+      {isClaiming && <ClaimDialog onClose={() => setIsClaiming(false)} />}
     </Page>
   );
 }

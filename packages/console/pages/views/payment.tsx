@@ -19,12 +19,12 @@ export function Payment({ id }: { id: string }) {
   const loaded = useOperation("payments.timeline", { id });
   return (
     <View of={loaded} lines={8}>
-      {(timeline) => <Shown timeline={timeline} reload={loaded.reload} />}
+      {(timeline) => <Shown timeline={timeline} />}
     </View>
   );
 }
 
-function Shown({ timeline, reload }: { timeline: Timeline; reload: () => void }) {
+function Shown({ timeline }: { timeline: Timeline }) {
   const { payment } = timeline;
   const mayAct = useMayAct();
   const [isRefunding, setIsRefunding] = useState(false);
@@ -75,7 +75,6 @@ function Shown({ timeline, reload }: { timeline: Timeline; reload: () => void })
           earlier={earlier}
           refundable={refundable}
           onClose={() => setIsRefunding(false)}
-          onRefunded={reload}
         />
       )}
     </Page>

@@ -12,11 +12,10 @@ interface RefundDialogProps {
   /** The amount that they leave, in the smallest unit. */
   refundable: bigint;
   onClose: () => void;
-  onRefunded: () => void;
 }
 
 /** Asks for a refund's amount and reason, and says what was begun. */
-export function RefundDialog({ onClose, onRefunded, ...terms }: RefundDialogProps) {
+export function RefundDialog({ onClose, ...terms }: RefundDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [done, setDone] = useState<RefundRow>();
   useEffect(() => dialog.current?.showModal(), []);
@@ -25,14 +24,7 @@ export function RefundDialog({ onClose, onRefunded, ...terms }: RefundDialogProp
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby="refund-title">
       {done === undefined ? (
-        <RefundForm
-          {...terms}
-          onCancel={close}
-          onRefunded={(refund) => {
-            setDone(refund);
-            onRefunded();
-          }}
-        />
+        <RefundForm {...terms} onCancel={close} onRefunded={setDone} />
       ) : (
         <Begun refund={done} payment={terms.payment} onClose={close} />
       )}

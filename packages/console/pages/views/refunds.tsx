@@ -72,15 +72,7 @@ export function Refunds() {
           </>
         )}
       </View>
-      {asked !== undefined && (
-        <RefundActDialog
-          asked={asked}
-          onClose={() => {
-            setAsked(undefined);
-            loaded.reload();
-          }}
-        />
-      )}
+      {asked !== undefined && <RefundActDialog asked={asked} onClose={() => setAsked(undefined)} />}
     </Page>
   );
 }

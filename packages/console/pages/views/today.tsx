@@ -30,21 +30,14 @@ export function Today() {
       }
     >
       <View of={loaded} lines={8}>
-        {(shown) => <Shown shown={shown} reload={loaded.reload} />}
+        {(shown) => <Shown shown={shown} />}
       </View>
-      {isStopping && (
-        <StopDialog
-          onClose={() => {
-            setIsStopping(false);
-            loaded.reload();
-          }}
-        />
-      )}
+      {isStopping && <StopDialog onClose={() => setIsStopping(false)} />}
     </Page>
   );
 }
 
-function Shown({ shown, reload }: { shown: TodayResult; reload: () => void }) {
+function Shown({ shown }: { shown: TodayResult }) {
   const { today, lastWeek, attention, source } = shown;
   return (
     <>
@@ -67,7 +60,7 @@ function Shown({ shown, reload }: { shown: TodayResult; reload: () => void }) {
       <Channels now={today.channels} before={lastWeek.channels} />
       <section class="section">
         <h2>Needs a person</h2>
-        <Attention items={attention} source={source} reload={reload} />
+        <Attention items={attention} source={source} />
       </section>
       <section class="section">
         <h2>Stages of a payment</h2>

@@ -40,10 +40,7 @@ export function Webhooks() {
   const endpoints = useOperation("webhooks.list", {});
   const dead = useOperation("webhooks.dead", { limit: 100 });
   const mayAct = useMayAct();
-  const sending = useSending(() => {
-    endpoints.reload();
-    dead.reload();
-  });
+  const sending = useSending();
   const tests: Column<Endpoint> = {
     title: "Action",
     cell: (row) => (
@@ -139,7 +136,7 @@ export function Webhooks() {
 }
 
 /** Sends an event again, with its own id: a receiver that has it ignores it. Or a test. */
-function useSending(onDone: () => void) {
+function useSending() {
   const attempt = useAttempt();
   const [said, setSaid] = useState("");
   return {
@@ -150,13 +147,11 @@ function useSending(onDone: () => void) {
         const subject = `${endpoint} ${id}`;
         const { replayed } = await act("webhooks.replay", { endpoint, id, after: 0 }, { subject });
         setSaid(`${replayed} event is on its way again.`);
-        onDone();
       }),
     test: ({ id }: Endpoint) =>
       attempt.run(async () => {
         await act("webhooks.test", { endpoint: id }, { subject: id });
         setSaid("A test is on its way: it is among the waiting ones until it has arrived.");
-        onDone();
       }),
   };
 }
