@@ -3,12 +3,13 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isWhole } from "./packages/devnet/src/effort.ts";
 
-// `import` and `require` are added where they belong; named here, they would hold for every package in both.
+// `import` and `require` are added where they belong; named here, they would hold for every package
+// in both.
 const conditions = ["source", "node"];
 
 /**
- * Files that load modules as another process would: two versions of Express side by side, or a way to
- * sign that nothing takes back.
+ * Files that load modules as another process would: two versions of Express side by side, or a way
+ * to sign that nothing takes back.
  */
 const isolated = [
   "packages/express/src/routes/mixed-express-4.test.ts",
@@ -52,7 +53,8 @@ export default defineConfig({
           ...shared("tests"),
           include: ["{packages,apps}/*/src/**/*.test.ts", "{test,bench,site}/**/*.test.ts"],
           exclude: ["**/node_modules/**", ...isolated, ...nightly],
-          // Loading viem, Express and zod anew for each of 320 files took two thirds of the processor's time.
+          // Loading viem, Express and zod anew for each of 320 files took two thirds of the
+          // processor's time.
           isolate: false,
         },
       },
@@ -79,7 +81,8 @@ function shared(name: string) {
     // Limits end what hangs. They measure nothing: a busy machine takes ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // A condition costs only the time until it holds: the default of a second is missed by a busy machine.
+    // A condition costs only the time until it holds: the default of a second is missed by a busy
+    // machine.
     expect: { poll: { timeout: 20_000 } },
     server: { deps: { inline: inlined } },
   };

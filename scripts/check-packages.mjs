@@ -95,7 +95,9 @@ function oldestVersions(staged) {
   return oldest;
 }
 
-/** @throws where an install has two copies of a large package, or of one whose types cross packages */
+/**
+ * @throws where an install has two copies of a large package, or of one whose types cross packages
+ */
 async function countCopies(installed) {
   const counted = [];
   for (const name of ["viem", "zod", "kysely", "express"]) {

@@ -29,7 +29,8 @@ const bounds = {
  *
  * @param {string} installed folder with node_modules, made by npm
  * @param {readonly string[]} names packages to measure
- * @returns {{ lines: string[], faults: string[] }} a line for each package, and those beyond their bounds
+ * @returns {{ lines: string[], faults: string[] }} a line for each package, and those beyond their
+ * bounds
  */
 export function measurePackages(installed, names) {
   const lockfile = join(installed, "node_modules", ".package-lock.json");

@@ -1,5 +1,6 @@
-// Builds the pages of packages with Vite: packages/X/pages/main.ts, or main.tsx, becomes packages/X/assets/, with hashed
-// names and a manifest. A package whose sources are unchanged is left as it is.
+// Builds the pages of packages with Vite: packages/X/pages/main.ts, or main.tsx, becomes
+// packages/X/assets/, with hashed names and a manifest. A package whose sources are unchanged is
+// left as it is.
 //   node scripts/pages.mjs
 import { createHash, randomUUID } from "node:crypto";
 import {

@@ -4,7 +4,8 @@ import { spawn } from "node:child_process";
  * Starts a program that signals its state by its output.
  *
  * @param {string} program
- * @param {{ args: string[], timeout: AbortSignal } & import("node:child_process").SpawnOptions} options
+ * @param {{ args: string[], timeout: AbortSignal } & import("node:child_process").SpawnOptions}
+ * options
  * @returns {{ prints: (pattern: RegExp) => Promise<string>, stop: () => Promise<number | null> }}
  *   `prints` resolves to all that it has printed once the pattern is in it, `stop` to its exit code
  */

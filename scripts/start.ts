@@ -1,5 +1,5 @@
-// The product, to be tried by hand until Ctrl-C: a chain, an indexing service, a seller of its data,
-// the operator's console and an inspector.
+// The product, to be tried by hand until Ctrl-C: a chain, an indexing service, a seller of its
+// data, the operator's console and an inspector.
 import { once } from "node:events";
 import type { Inspector } from "@coinslot/inspector";
 import { ConfigurationError, formatMoney } from "@coinslot/protocol";

@@ -1,5 +1,5 @@
-// Reads the test runner's JSON reports in a folder; prints the closing line of CI with its true numbers.
-// Exits with 1 when a test failed, was skipped, or none ran.
+// Reads the test runner's JSON reports in a folder; prints the closing line of CI with its true
+// numbers. Exits with 1 when a test failed, was skipped, or none ran.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,4 +1,5 @@
-// Runs the tests that start no chain, no database server, no browser and no process: seconds, not minutes.
+// Runs the tests that start no chain, no database server, no browser and no process: seconds, not
+// minutes.
 //   node scripts/unit-tests.mjs [arguments of vitest]
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

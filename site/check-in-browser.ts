@@ -52,7 +52,10 @@ for (const fault of faults) console.error(fault);
 console.log(`${paths.length} pages read in a browser, ${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);
 
-/** Every page, without JavaScript: its heading is seen, nothing is wider than the screen, all pages are linked. */
+/**
+ * Every page, without JavaScript: its heading is seen, nothing is wider than the screen, all pages
+ * are linked.
+ */
 async function readOnPhone(browser: Browser): Promise<void> {
   const context = await browser.newContext({ viewport: phone, javaScriptEnabled: false });
   const page = await context.newPage();

@@ -60,7 +60,10 @@ export async function indexing(): Promise<Figure[]> {
   }
 }
 
-/** Sends many transfers in few transactions, one in each block, to 20,000 recipients. Resolves to how many there are. */
+/**
+ * Sends many transfers in few transactions, one in each block, to 20,000 recipients. Resolves to
+ * how many there are.
+ */
 async function crowd(devnet: Devnet): Promise<number> {
   const { client, token } = devnet;
   const batch = await devnet.deployTransferBatch();

@@ -22,7 +22,9 @@ const turns = 40;
 const batch = 50;
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
-/** Events a second to a receiver in another process, and the cost of a change without a receiver. */
+/**
+ * Events a second to a receiver in another process, and the cost of a change without a receiver.
+ */
 export async function webhooks(engine: "sqlite" | "postgres"): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   const postgres = engine === "postgres" ? await startPostgres() : undefined;

@@ -124,7 +124,9 @@ async function byMpp(devnet: Devnet, seller: SellerProcess): Promise<Sale> {
   return { seller, payments, headerName: headerName.authorization };
 }
 
-/** Unpaid GETs beside a bare route: with both offers of x402, and with the challenge of MPP, too. */
+/**
+ * Unpaid GETs beside a bare route: with both offers of x402, and with the challenge of MPP, too.
+ */
 async function unpaid(place: Place): Promise<Figure[]> {
   const sellers: SellerProcess[] = [];
   try {

@@ -41,7 +41,8 @@ export function comparePairs(ours: readonly number[], theirs: readonly number[])
   const ratios = ours.map((value, turn) => value / (theirs[turn] ?? Number.NaN));
   const [lower, ratio, upper] = [0.25, 0.5, 0.75].map((share) => percentile(ratios, share));
   if (lower === undefined || ratio === undefined || upper === undefined) throw new RangeError();
-  // Of a normal distribution: the middle half is 1.35 deviations wide, a median's error 1.25 of one.
+  // Of a normal distribution: the middle half is 1.35 deviations wide, a median's error 1.25 of
+  // one.
   const error = ((upper - lower) / 1.349) * (1.253 / Math.sqrt(ratios.length));
   const half = `half of them ${lower.toFixed(2)} to ${upper.toFixed(2)}x`;
   return {

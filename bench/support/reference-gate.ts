@@ -6,7 +6,10 @@ import type { RequestHandler } from "express";
 import { createReferenceAccount } from "./reference-account.ts";
 import type { SellerOptions } from "./seller-process.ts";
 
-/** The reference's middleware before the routes of a seller, with its facilitator in the same process. */
+/**
+ * The reference's middleware before the routes of a seller, with its facilitator in the same
+ * process.
+ */
 export function createReferenceGate(options: SellerOptions): RequestHandler {
   const { network, payTo, asset, amount, extra = {}, maxTimeoutSeconds } = options.requirements;
   const { chainId, rpcUrl, relayer } = options;

@@ -3,7 +3,9 @@ import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import { type SellerProcess, startSellerProcess } from "./seller.ts";
 import { requirementsOf } from "./signed-payments.ts";
 
-/** Sellers on one ledger, each a process of its own, with as many relayers as are to live at once. */
+/**
+ * Sellers on one ledger, each a process of its own, with as many relayers as are to live at once.
+ */
 export interface SellerFleet {
   /** Those that live, the oldest first. */
   readonly living: SellerProcess[];

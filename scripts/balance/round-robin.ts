@@ -46,7 +46,9 @@ export async function startBalancer(options: {
   };
 }
 
-/** Joins a client with the first server that takes the connection, and ends the one with the other. */
+/**
+ * Joins a client with the first server that takes the connection, and ends the one with the other.
+ */
 function lead(client: Socket, [port, ...others]: readonly number[]): void {
   if (port === undefined) {
     client.destroy();

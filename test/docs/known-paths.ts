@@ -9,7 +9,9 @@ const topFolders = readdirSync(root, { withFileTypes: true })
 /** A code span that begins with a folder of the repository. */
 const path = new RegExp(`\`((?:${topFolders.join("|")})/[\\w./*-]*)\``, "g");
 
-/** @returns the paths of the repository that a document names in code spans and that do not exist */
+/**
+ * @returns the paths of the repository that a document names in code spans and that do not exist
+ */
 export function findMissingPaths(markdown: string): string[] {
   const prose = markdown.replace(/```[\s\S]*?```/g, "");
   const named = [...prose.matchAll(path)].map(([, name = ""]) => name);

@@ -134,7 +134,9 @@ it("the dashboard has panels with numbers of their own, within its width", () =>
   expect(queries.length).toBeGreaterThan(20);
 });
 
-/** A series that begins with the first refusals, and does not rise: `increase` finds nothing in it. */
+/**
+ * A series that begins with the first refusals, and does not rise: `increase` finds nothing in it.
+ */
 const firstBurst = {
   rule_files: [join(folder, "coinslot.rules.yml")],
   evaluation_interval: "1m",

@@ -147,7 +147,9 @@ function readX402({ response, body }: Answer, purchase: Purchase): Attempt {
   return { kind: "refused", reason: errorOf(body).error, mayHaveRun };
 }
 
-/** By MPP a refusal after the handler has no receipt. The sellers tell of those whose handler ran. */
+/**
+ * By MPP a refusal after the handler has no receipt. The sellers tell of those whose handler ran.
+ */
 function readMpp({ response, body }: Answer, purchase: Purchase): Attempt {
   const { error } = errorOf(body);
   if (response.status === 200) {

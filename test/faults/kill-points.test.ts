@@ -19,7 +19,10 @@ const engines = {
   postgres: createTestDatabase,
 };
 
-/** Before anything is stored that outlives the process, the answer dies with it, and the handler runs again. */
+/**
+ * Before anything is stored that outlives the process, the answer dies with it, and the handler
+ * runs again.
+ */
 const runsAgain: ReadonlySet<KillPoint> = new Set(["handling"]);
 
 describe.each(byDay(["sqlite"], ["sqlite", "postgres"]))("a seller on %s", (engine) => {

@@ -180,7 +180,10 @@ function countLines(log: string, message: string): number {
   return log.split(`"message":"${message}"`).length - 1;
 }
 
-/** What no restore may cause: money that moved twice, or for nothing, and content that went out unpaid. */
+/**
+ * What no restore may cause: money that moved twice, or for nothing, and content that went out
+ * unpaid.
+ */
 function findTheft(
   bought: readonly Bought[],
   chain: ChainRecord,

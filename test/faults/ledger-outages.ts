@@ -16,8 +16,8 @@ export interface LedgerOutage {
 const execute = promisify(execFile);
 
 /**
- * A full disk beneath a SQLite file: the kernel refuses the process to make any file longer than the
- * write-ahead log is now, as a quota does.
+ * A full disk beneath a SQLite file: the kernel refuses the process to make any file longer than
+ * the write-ahead log is now, as a quota does.
  */
 export function fullDisk(seller: WorkerProcess, ledger: string): LedgerOutage {
   const limit = (bytes: string) =>

@@ -6,10 +6,14 @@ import {
   parseChallenges,
 } from "@coinslot/protocol";
 
-/** Statuses of an answer to a credential. 402 says that it buys nothing; the others keep it good. */
+/**
+ * Statuses of an answer to a credential. 402 says that it buys nothing; the others keep it good.
+ */
 const statuses: ReadonlySet<number> = new Set([200, 402, 409, 429, 500, 503]);
 
-/** The receipt of an answer to a credential; `undefined` where there is none, or none can be read. */
+/**
+ * The receipt of an answer to a credential; `undefined` where there is none, or none can be read.
+ */
 export function mppReceiptOf(headers: Headers): PaymentReceipt | undefined {
   try {
     return decodePaymentReceipt(headers.get(headerName.paymentReceipt) ?? "");

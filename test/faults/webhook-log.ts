@@ -86,7 +86,10 @@ export async function openWebhookLog(random: Random): Promise<WebhookLog> {
   };
 }
 
-/** Waits until no event is left to be delivered. @returns the number of those that are, at the timeout */
+/**
+ * Waits until no event is left to be delivered. @returns the number of those that are, at the
+ * timeout
+ */
 export async function awaitDeliveries(ledger: string): Promise<number> {
   const deadline = performance.now() + drainedWithinMs;
   for (;;) {

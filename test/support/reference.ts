@@ -24,7 +24,9 @@ export function createReferenceFetch(
   return wrapFetchWithPayment(underlying, createReferenceClient(devnet, account));
 }
 
-/** A seller of weather built from the released `@x402/express` alone, behind the given facilitator. */
+/**
+ * A seller of weather built from the released `@x402/express` alone, behind the given facilitator.
+ */
 export async function startReferenceSeller(
   devnet: Devnet,
   facilitator: FacilitatorClient,

@@ -227,7 +227,10 @@ function randomHex(bytes: number): Hex {
   return `0x${randomBytes(bytes).toString("hex")}`;
 }
 
-/** Operators read all the time meanwhile: a month's export, and with each ten pages sums and a deep page. */
+/**
+ * Operators read all the time meanwhile: a month's export, and with each ten pages sums and a deep
+ * page.
+ */
 async function whileReading<Result>(
   facilitator: CoinslotFacilitator,
   work: () => Promise<Result>,

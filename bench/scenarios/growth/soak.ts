@@ -131,7 +131,9 @@ function describe({ memory, descriptors, statements }: Sample, bought: number): 
   return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each`;
 }
 
-/** Statements of 1,000 payments in the second quarter of a run and in its last, on standard error. */
+/**
+ * Statements of 1,000 payments in the second quarter of a run and in its last, on standard error.
+ */
 function printChanged(counted: readonly CountedStatements[]): void {
   const quarter = Math.floor(counted.length / 4);
   const [first, second, third, last] = [quarter - 1, 2 * quarter - 1, -quarter - 1, -1].map(

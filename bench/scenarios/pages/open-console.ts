@@ -77,8 +77,8 @@ export async function payBesideConsole(shop: Shop): Promise<Figure[]> {
 
 /**
  * The same page beside one payment a second, each of which is a change, and the same payments
- * without it: the processor time that it takes, as a share of one core. It is what the console takes
- * of a busy seller, without the noise of many payments.
+ * without it: the processor time that it takes, as a share of one core. It is what the console
+ * takes of a busy seller, without the noise of many payments.
  */
 async function shareOfCore({ devnet, seller, page }: Shop): Promise<Figure> {
   const jobs = (await signPayments(devnet, 2 * slowSeconds)).map(encodePaymentPayload);

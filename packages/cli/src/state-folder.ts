@@ -3,10 +3,10 @@ import { homedir, userInfo } from "node:os";
 import { dirname, isAbsolute, join, relative } from "node:path";
 
 /**
- * Folder of what the command keeps for its user: in the home, never within the folder at hand, which could bring its own allowance. Where
- * `HOME` is that folder, as in containers, the home of the user's account counts. Where that is the
- * folder as well, nothing else of the user's is left. XDG ignores a relative path, and so does this
- * where `HOME` is one, or empty.
+ * Folder of what the command keeps for its user: in the home, never within the folder at hand,
+ * which could bring its own allowance. Where `HOME` is that folder, as in containers, the home of
+ * the user's account counts. Where that is the folder as well, nothing else of the user's is left.
+ * XDG ignores a relative path, and so does this where `HOME` is one, or empty.
  *
  * @param at the real path of the folder at hand
  */
@@ -18,7 +18,9 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>, a
   return join(base ?? below(userInfo().homedir), "coinslot");
 }
 
-/** True if a path, or a folder above it, is in this folder: it may then decide where the path leads. */
+/**
+ * True if a path, or a folder above it, is in this folder: it may then decide where the path leads.
+ */
 function leadsThrough(at: string, path: string): boolean {
   for (let each = path; ; each = dirname(each)) {
     const real = realPath(each);

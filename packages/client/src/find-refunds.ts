@@ -10,12 +10,12 @@ import {
 const defaultTimeoutMs = 10_000;
 
 /**
- * Finds the refunds of payments, by the payer's own nodes. `payingFetch.findRefunds` does it for one
- * payment.
+ * Finds the refunds of payments, by the payer's own nodes. `payingFetch.findRefunds` does it for
+ * one payment.
  *
  * @returns the refunds of each payment, in the order of `payments`
- * @throws PaymentError `invalid_configuration`, also for a network without nodes; `chain_unreadable`
- * when none of them answers
+ * @throws PaymentError `invalid_configuration`, also for a network without nodes;
+ * `chain_unreadable` when none of them answers
  */
 export async function findRefunds(options: {
   payments: readonly RefundablePayment[];

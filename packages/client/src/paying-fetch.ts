@@ -65,9 +65,9 @@ export interface PayingFetch {
   listChannels(): Promise<ChannelSummary[]>;
   /**
    * Asks the seller at a URL to give back what it has not charged, of all channels with its origin.
-   * A refund counts once the own node shows it. With `orWithdraw`, channels of which the seller does
-   * not give the money back are withdrawn without it: see `withdrawChannel`. `id` asks for one channel
-   * alone.
+   * A refund counts once the own node shows it. With `orWithdraw`, channels of which the seller
+   * does not give the money back are withdrawn without it: see `withdrawChannel`. `id` asks for one
+   * channel alone.
    *
    * @throws PaymentError `chain_unreadable` when no node returned a channel
    */
@@ -79,8 +79,8 @@ export interface PayingFetch {
    * Takes the next step of a withdrawal without the seller: begins it, or, after the channel's
    * delay, brings the money back. Sends a transaction of the account, which needs gas.
    *
-   * @throws PaymentError `channel_unknown`; `signing_failed` when the account signs no transactions;
-   * `chain_unreadable` when a transaction was not sent or is in no block yet
+   * @throws PaymentError `channel_unknown`; `signing_failed` when the account signs no
+   * transactions; `chain_unreadable` when a transaction was not sent or is in no block yet
    */
   withdrawChannel(id: string): Promise<ChannelWithdrawal>;
 }

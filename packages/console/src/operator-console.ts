@@ -15,7 +15,9 @@ export interface OperatorConsoleOptions extends ConsoleOptions {
 /** A console for `app.use`, of Express 4 and 5. */
 export interface OperatorConsole {
   (request: IncomingMessage, response: ServerResponse): void;
-  /** Prints a fresh one-time link. @param address origin and mount: `https://shop.example/_coinslot` */
+  /**
+   * Prints a fresh one-time link. @param address origin and mount: `https://shop.example/_coinslot`
+   */
   printLink(address: string): void;
   /** Ends all sessions and event streams. */
   close(): void;

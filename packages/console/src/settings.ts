@@ -29,7 +29,9 @@ export interface ConsoleOptions {
    * Prints one-time links and codes, for the operator alone. Default: standard error.
    */
   print?: ((line: string) => void) | undefined;
-  /** Receives what fails, besides the answer that says so. Default: its message to standard error. */
+  /**
+   * Receives what fails, besides the answer that says so. Default: its message to standard error.
+   */
   onError?: ((error: unknown) => void) | undefined;
 }
 

@@ -1,8 +1,8 @@
 /**
  * Compiles the `contracts/*.sol` of each package that has some, and writes beside them, for each
- * contract, `<name>.generated.ts` with its ABI (as a constant, so that viem infers types from it) and
- * its creation bytecode; where contracts are never deployed but only placed by a node's state override, with the bytecode
- * that a deployment would leave.
+ * contract, `<name>.generated.ts` with its ABI (as a constant, so that viem infers types from it)
+ * and its creation bytecode; where contracts are never deployed but only placed by a node's state
+ * override, with the bytecode that a deployment would leave.
  *
  *   tsx scripts/compile-contracts.ts            writes the files
  *   tsx scripts/compile-contracts.ts --check    compiles again and compares; exits with 1 if they differ
@@ -21,7 +21,9 @@ const directories = Object.keys(outputs);
 
 /** Shanghai is the oldest version that all chains we serve have reached. */
 const usualVersion = "shanghai";
-/** Sources that need a later version: the deployed contract that this one stands for uses EIP-1153. */
+/**
+ * Sources that need a later version: the deployed contract that this one stands for uses EIP-1153.
+ */
 const laterVersions: Readonly<Record<string, string>> = { "TestBatchSettlement.sol": "cancun" };
 
 const code = z.object({ object: z.string() });
@@ -119,7 +121,10 @@ function list(directory: string, ending: string): string[] {
   return readdirSync(new URL(directory, packages)).filter((name) => name.endsWith(ending));
 }
 
-/** Names what differs between the compiled files and those that are stored: changed, missing, or left over. */
+/**
+ * Names what differs between the compiled files and those that are stored: changed, missing, or
+ * left over.
+ */
 function findDifferences(compiled: ReadonlyMap<string, string>): string[] {
   const stored = directories.flatMap((directory) =>
     list(directory, ".generated.ts").map((name) => directory + name),

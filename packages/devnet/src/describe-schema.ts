@@ -1,8 +1,8 @@
 import type { DatabaseReader } from "./read-database.ts";
 
 /**
- * The statements that make a database's present tables, indexes and triggers, in executable order. Two
- * databases with equal lists have equal schemas.
+ * The statements that make a database's present tables, indexes and triggers, in executable order.
+ * Two databases with equal lists have equal schemas.
  */
 export async function describeSchema(reader: DatabaseReader): Promise<string[]> {
   return reader.engine === "sqlite" ? describeSqlite(reader) : describePostgres(reader);

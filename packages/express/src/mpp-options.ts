@@ -7,8 +7,8 @@ import { isRecord } from "./is-record.ts";
 export type ChallengeSecrets = readonly [current: string, ...retired: string[]];
 
 /**
- * Ways that are offered by MPP, too. `auto`: those whose token released buyers can sign for; `true`:
- * all; `false`: none.
+ * Ways that are offered by MPP, too. `auto`: those whose token released buyers can sign for;
+ * `true`: all; `false`: none.
  */
 export type MppMode = "auto" | boolean;
 
@@ -18,17 +18,17 @@ export interface MppOptions {
   mode?: MppMode | undefined;
   /**
    * Secrets that bind challenges to their terms, each of at least 32 bytes: the first makes
-   * challenges, all prove them. A retired one stays for the longest `maxTimeoutSeconds` and an hour.
-   * The default is a secret in the facilitator's ledger, which its processes share, and which proves
-   * beside these. `["ledger", next]` lets `next` prove before it makes challenges. Without a ledger
-   * the default is one of this process alone, and another process refuses its challenges.
+   * challenges, all prove them. A retired one stays for the longest `maxTimeoutSeconds` and an
+   * hour. The default is a secret in the facilitator's ledger, which its processes share, and which
+   * proves beside these. `["ledger", next]` lets `next` prove before it makes challenges. Without a
+   * ledger the default is one of this process alone, and another process refuses its challenges.
    */
   secrets?: ChallengeSecrets | undefined;
   /** Name of the protection space in challenges. Default: the host of the request. */
   realm?: string | undefined;
   /**
-   * Header in which credentials are asked for. `Payment-Authorization` leaves `Authorization` to the
-   * application. Credentials in either are taken. Default `Authorization`.
+   * Header in which credentials are asked for. `Payment-Authorization` leaves `Authorization` to
+   * the application. Credentials in either are taken. Default `Authorization`.
    */
   header?: "Authorization" | "Payment-Authorization" | undefined;
 }

@@ -4,8 +4,8 @@ interface PaidRequest {
   /** Lower case. By a channel: the account that signs its vouchers. */
   payer: Address;
   /**
-   * Amount that the payer pays, in the token's smallest unit, as a decimal string. By a channel: the
-   * most that it pays.
+   * Amount that the payer pays, in the token's smallest unit, as a decimal string. By a channel:
+   * the most that it pays.
    */
   amount: string;
   /** The token contract. */

@@ -84,8 +84,8 @@ export interface CoinslotFacilitator
   /** Money given back to payers: from the float account, or by a signature made elsewhere. */
   readonly refunds: Refunds;
   /**
-   * The operator's commands in this process, as its socket and its HTTP listener serve them. A caller that
-   * has it may act.
+   * The operator's commands in this process, as its socket and its HTTP listener serve them. A
+   * caller that has it may act.
    */
   readonly operator: Operator;
   /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */

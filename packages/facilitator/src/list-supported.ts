@@ -19,8 +19,8 @@ export function listSupported(configuration: FacilitatorConfiguration): Supporte
 }
 
 /**
- * Channels that callers may use; those that this process sells by are its own matter. The key is that of
- * claims and refunds, where this facilitator signs them.
+ * Channels that callers may use; those that this process sells by are its own matter. The key is
+ * that of claims and refunds, where this facilitator signs them.
  */
 function channelsFor(
   { hostedChannels }: FacilitatorConfiguration,

@@ -12,10 +12,10 @@ import type { SettlementContext } from "./settle/context.ts";
 
 /**
  * Reads the stop switches, sends this process's heartbeat, and retries its pending ends. The
- * heartbeat shows whether the ledger can be written, and whether it is still the same one. The first
- * process of a ledger also ends the holdings of dead processes, and drops expired answers. Where that
- * one dies or freezes, the next one does so once its heartbeat is too old. Holdings of another dead
- * process then wait for as long again; a buyer who repeats its request does not.
+ * heartbeat shows whether the ledger can be written, and whether it is still the same one. The
+ * first process of a ledger also ends the holdings of dead processes, and drops expired answers.
+ * Where that one dies or freezes, the next one does so once its heartbeat is too old. Holdings of
+ * another dead process then wait for as long again; a buyer who repeats its request does not.
  */
 export function startMaintenance(options: {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger">;

@@ -27,8 +27,8 @@ const leaseMs = 10 * 60_000;
  * ```
  *
  * Payments and names are forgotten with `keepPaymentsDays` alone, payers and names every six hours.
- * Each walks to the end of the old rows, step by step. The lease only saves work: two processes that
- * walk at once change nothing.
+ * Each walks to the end of the old rows, step by step. The lease only saves work: two processes
+ * that walk at once change nothing.
  */
 export function startRetention(options: {
   context: Pick<SettlementContext, "ledger" | "clock" | "logger">;

@@ -7,8 +7,8 @@ export function isLoopbackHost(hostname: string): boolean {
 }
 
 /**
- * Returns whether a node serves a chain of this machine alone. Its loopback address does not say so: it
- * may be a tunnel to the node of a real chain.
+ * Returns whether a node serves a chain of this machine alone. Its loopback address does not say
+ * so: it may be a tunnel to the node of a real chain.
  *
  * @param clientVersion its answer to `web3_clientVersion`
  */

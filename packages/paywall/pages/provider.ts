@@ -1,4 +1,6 @@
-/** A wallet's provider (EIP-1193), as far as the page uses it. Its answers are not to be trusted. */
+/**
+ * A wallet's provider (EIP-1193), as far as the page uses it. Its answers are not to be trusted.
+ */
 export interface Provider {
   request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>;
 }

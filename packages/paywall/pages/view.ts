@@ -20,7 +20,9 @@ export type Actions = Partial<Record<keyof Texts, () => void>>;
 /** How a message looks: while work goes on, at an end that is good or bad, or else. */
 export type Mood = "busy" | "good" | "bad" | "plain";
 
-/** Replaces the message of the page, and gives it the focus: its first button, unless all is done. */
+/**
+ * Replaces the message of the page, and gives it the focus: its first button, unless all is done.
+ */
 export function say(
   { texts }: Pick<PageData, "texts">,
   {

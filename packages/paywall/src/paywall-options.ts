@@ -4,7 +4,9 @@ import { english } from "./texts/english.ts";
 import type { Texts } from "./texts/texts.ts";
 
 const httpUrl = z.url({ protocol: /^https?$/ });
-/** A file of the seller's own origin, or an image in the page itself: the policy admits no other. */
+/**
+ * A file of the seller's own origin, or an image in the page itself: the policy admits no other.
+ */
 const image = z
   .string()
   .max(8_192)
@@ -55,8 +57,8 @@ export interface PaywallOptions {
   /** Texts in place of ours, in every language. */
   texts?: Partial<Texts> | undefined;
   /**
-   * Facts of networks by their CAIP-2 name, for wallets that do not know them, and for the link to a
-   * transaction. Known chains have theirs.
+   * Facts of networks by their CAIP-2 name, for wallets that do not know them, and for the link to
+   * a transaction. Known chains have theirs.
    */
   chains?:
     | Readonly<

@@ -219,7 +219,9 @@ describe.each(engines)("durability on $engine", ({ createUrl }) => {
 });
 
 describe("a PostgreSQL transaction that asks for its durability", () => {
-  /** Records the setting under which each row is committed: a deferred trigger runs at the commit. */
+  /**
+   * Records the setting under which each row is committed: a deferred trigger runs at the commit.
+   */
   async function createRecorder(url: string) {
     const database = await openForTest<unknown>({ url });
     await sql`create table settings (at_commit text)`.execute(database.kysely);

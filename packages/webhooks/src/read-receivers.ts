@@ -40,7 +40,9 @@ export interface ReceiverTypes<Type extends string> {
   usual: readonly Type[];
 }
 
-/** Reads the option `webhooks`. `undefined`: this process does not decide which receivers there are. */
+/**
+ * Reads the option `webhooks`. `undefined`: this process does not decide which receivers there are.
+ */
 export function readReceivers<Type extends string>(
   options: readonly ReceiverOptions<Type>[] | undefined,
   types: ReceiverTypes<Type>,

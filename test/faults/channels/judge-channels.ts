@@ -56,7 +56,10 @@ function judgeSums(
   return problems;
 }
 
-/** What was charged before a withdrawal, and stood in its amount, was claimed before its delay ended. */
+/**
+ * What was charged before a withdrawal, and stood in its amount, was claimed before its delay
+ * ended.
+ */
 function judgeWithdrawals(
   { book, withdrawals }: ChannelBuyer,
   onChain: RecordedChannel | undefined,

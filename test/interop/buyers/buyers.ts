@@ -83,7 +83,9 @@ export const buyers: readonly Buyer[] = [
 
 type Signer = PayingAccount & ConstructorParameters<typeof ExactEvmScheme>[0];
 
-/** The devnet's buyer as the Wallet Development Kit has it, whose types know no hexadecimal text. */
+/**
+ * The devnet's buyer as the Wallet Development Kit has it, whose types know no hexadecimal text.
+ */
 function wdkAccount(): Signer {
   return new WalletAccountEvm(devSeedPhrase, "0'/0/3") as unknown as Signer;
 }

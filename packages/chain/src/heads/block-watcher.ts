@@ -16,8 +16,8 @@ export interface BlockWatcherOptions {
   /** Number of remembered blocks, to recognise a reorganisation. Default 128. */
   windowSize?: number;
   /**
-   * Blocks between two polls that are read, at most. Behind more of them the watch begins anew, with
-   * a `reset`. Default: as many as are remembered.
+   * Blocks between two polls that are read, at most. Behind more of them the watch begins anew,
+   * with a `reset`. Default: as many as are remembered.
    */
   maxMissed?: number;
   /** Age of a stalled head. Default: ten block times, at least 15 s; never for blocks on demand. */

@@ -19,7 +19,9 @@ export interface WatcherContext {
   /** The interval of a subscriber that asks for none. */
   readonly pollIntervalMs: number;
   readonly windowSize: number;
-  /** Most blocks between two polls that are read. Behind more of them, the known blocks are over. */
+  /**
+   * Most blocks between two polls that are read. Behind more of them, the known blocks are over.
+   */
   readonly maxMissed: number;
   /** Time without an announcement of a new head after which the watcher polls again. */
   readonly silenceMs: number;

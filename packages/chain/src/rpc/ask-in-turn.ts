@@ -31,9 +31,10 @@ interface Pending {
 }
 
 /**
- * Failover: asks one endpoint after the other, each with the calls that have no answer yet. A node's
- * error is the answer where it is the chain's word, or where each healthy endpoint returns one: then
- * the first one's. A call that must not be repeated moves on only when it was certainly not sent.
+ * Failover: asks one endpoint after the other, each with the calls that have no answer yet. A
+ * node's error is the answer where it is the chain's word, or where each healthy endpoint returns
+ * one: then the first one's. A call that must not be repeated moves on only when it was certainly
+ * not sent.
  */
 export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
   const { calls, unavailable } = options;

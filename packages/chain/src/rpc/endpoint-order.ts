@@ -10,7 +10,8 @@ export interface EndpointWish {
 
 /**
  * The endpoints to try for one request. `passOver` receives the reason why one was skipped.
- * `all-tried` follows the last healthy one: after it come those on trial, and then all of them again.
+ * `all-tried` follows the last healthy one: after it come those on trial, and then all of them
+ * again.
  */
 export type EndpointSource = (
   wish: EndpointWish,

@@ -6,10 +6,11 @@ import { isRepeatable } from "./rpc-methods.ts";
 const executing = /^(eth_(call|callMany|simulateV1|estimateGas|createAccessList)|debug_trace\w*)$/;
 
 /**
- * Returns whether another node of the chain would return the same error: the execution has reverted.
- * A provider's policy is the node's own, and so is a method that it does not have, a state that it
- * has lost, or a limit of gas or results. An error about a call with effects stands, since that call
- * must not be made twice. So does one about a transaction: its sender decides about other nodes.
+ * Returns whether another node of the chain would return the same error: the execution has
+ * reverted. A provider's policy is the node's own, and so is a method that it does not have, a
+ * state that it has lost, or a limit of gas or results. An error about a call with effects stands,
+ * since that call must not be made twice. So does one about a transaction: its sender decides about
+ * other nodes.
  */
 export function isChainsWord(error: RpcResponseError): boolean {
   if (!isRepeatable(error.method) || error.method === "eth_sendRawTransaction") return true;

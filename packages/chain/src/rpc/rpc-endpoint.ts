@@ -53,7 +53,9 @@ export interface RpcEndpoint {
     calls: readonly RpcCall[],
     options: Omit<SendOptions, "mayStart">,
   ): Promise<ChannelOutcome[]>;
-  /** Reports an error that it returned, where another endpoint had an answer. It goes on in turn. */
+  /**
+   * Reports an error that it returned, where another endpoint had an answer. It goes on in turn.
+   */
   outvoted(error: RpcResponseError): void;
   /** The last head that it reported. */
   head(): bigint | undefined;

@@ -35,8 +35,8 @@ export interface RpcPoolOptions {
   /** Longest wait of a request for an endpoint to come back, when all fail or rest. Default 2 s. */
   patienceMs?: number;
   /**
-   * Limit of the JSON-RPC calls of an endpoint in any second. Broadcasts and receipts go before other
-   * calls; every fifth turn is that of the others. Default: none.
+   * Limit of the JSON-RPC calls of an endpoint in any second. Broadcasts and receipts go before
+   * other calls; every fifth turn is that of the others. Default: none.
    */
   callsPerSecond?: number;
   /** Limit of HTTP requests at a time and endpoint. Default 32. */

@@ -144,7 +144,8 @@ describe.each(engines)("coinslot books, on %s", (engine) => {
       {
         name: "a transfer whose payment is not confirmed",
         plant: [
-          // Blocks are read from that of the first confirmed payment on. The seller watches failed ones.
+          // Blocks are read from that of the first confirmed payment on. The seller watches failed
+          // ones.
           `update payments set state = 'released' where id = (select max(id) from payments)`,
         ],
         found: [/^not posted .*0\.001 USDT0/],

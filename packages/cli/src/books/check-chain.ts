@@ -36,9 +36,9 @@ export interface ChainCheck {
 }
 
 /**
- * Matches payments with the transfers of the blocks up to theirs. Both come in about the same order,
- * so few are unmatched at a time. A payment that is left is looked up by its transaction, a transfer
- * that is left by its payer: neither is named before that.
+ * Matches payments with the transfers of the blocks up to theirs. Both come in about the same
+ * order, so few are unmatched at a time. A payment that is left is looked up by its transaction, a
+ * transfer that is left by its payer: neither is named before that.
  */
 export function createChainCheck(options: {
   source: ChainSource;

@@ -39,7 +39,10 @@ describe.each(engines)("coinslot books of channels, on %s", (engine) => {
     return runCoinslot(["books", ...args], { env });
   }
 
-  /** @param mostAtRisk credit of a channel before it is claimed; the facilitator's default if left out */
+  /**
+   * @param mostAtRisk credit of a channel before it is claimed; the facilitator's default if left
+   * out
+   */
   async function start(mostAtRisk?: bigint): Promise<CoinslotFacilitator> {
     const { network, rpcUrl, accounts } = devnet;
     const { privateKey } = accounts.deployer;

@@ -21,7 +21,9 @@ interface ExportOptions extends RangeOptions {
   ledger?: string;
 }
 
-/** `coinslot books export`: the movements of a time, page by page, so that no ledger is too large. */
+/**
+ * `coinslot books export`: the movements of a time, page by page, so that no ledger is too large.
+ */
 export function exportCommand(terminal: Terminal, io: Io): Command {
   return addRangeOptions(new Command("export"))
     .description("write the movements of money to the standard output")

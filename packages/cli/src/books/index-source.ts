@@ -19,8 +19,8 @@ class IndexInDoubtError extends Error {
 }
 
 /**
- * The chain by the project's own index: of this machine, or over its API. Its final blocks were read
- * twice or proven.
+ * The chain by the project's own index: of this machine, or over its API. Its final blocks were
+ * read twice or proven.
  *
  * It has no events but transfers. So a nonce is looked up at a node, where there is one.
  */

@@ -33,7 +33,9 @@ const accountNames: Record<BookEntry["debit"], string> = {
   locked: "Assets:Coinslot:Locked",
 };
 
-/** The beancount format, version 2 and 3: https://beancount.github.io/docs/beancount_language_syntax */
+/**
+ * The beancount format, version 2 and 3: https://beancount.github.io/docs/beancount_language_syntax
+ */
 export function beancountFormat(rates: Rates, lastDay: number): JournalFormat {
   const opened = new Set<string>();
   return {

@@ -23,8 +23,8 @@ const dayMs = 86_400_000;
 
 /**
  * The rows of an export, page by page: every entry, or sums. Of forgotten payments, and of charges
- * of channels, the sums by day come first in place of their entries. By day they are in the order of the
- * days, and memory holds one day. Otherwise it holds one row per group.
+ * of channels, the sums by day come first in place of their entries. By day they are in the order
+ * of the days, and memory holds one day. Otherwise it holds one row per group.
  */
 export async function* readMovements(
   books: BooksReader,

@@ -6,7 +6,10 @@ import { formatJson, formatTable, type Terminal } from "../terminal.ts";
 import { amountText, channelFile, fileOption, stateOf, timeText } from "./channel-file.ts";
 import { addListOptions, isOfSeller, listSold, type SellerListOptions } from "./seller-channels.ts";
 
-/** `coinslot channels list`: a page of a seller's channels, or all channels of a file, with what is locked in them. */
+/**
+ * `coinslot channels list`: a page of a seller's channels, or all channels of a file, with what is
+ * locked in them.
+ */
 export function listCommand(terminal: Terminal, io: Io): Command {
   return addListOptions(new Command("list"))
     .description("list payment channels: a buyer's of its file, or a seller's of its ledger")

@@ -14,7 +14,9 @@ import {
 } from "./channel-file.ts";
 import { addSellerOptions, isOfSeller, type SellerOptions, showSold } from "./seller-channels.ts";
 
-/** `coinslot channels show`: one channel, of a buyer's file and the chain, or of a seller's ledger. */
+/**
+ * `coinslot channels show`: one channel, of a buyer's file and the chain, or of a seller's ledger.
+ */
 export function showCommand(terminal: Terminal, io: Io): Command {
   return addSellerOptions(new Command("show"))
     .description("show one payment channel: a buyer's, or a seller's with its history")

@@ -17,7 +17,9 @@ interface Options {
 
 const maxDead = 100;
 
-/** `coinslot indexer webhooks`: watched addresses and their receivers, beside a service that runs. */
+/**
+ * `coinslot indexer webhooks`: watched addresses and their receivers, beside a service that runs.
+ */
 export function indexerWebhooksCommand(terminal: Terminal): Command {
   return new Command("webhooks")
     .description("watch addresses, and see what waits for their receivers")

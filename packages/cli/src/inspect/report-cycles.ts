@@ -17,8 +17,8 @@ const colours = {
 } as const satisfies Record<CycleSummary["state"], string>;
 
 /**
- * Prints a line for each cycle: once its payment is answered, and again for each further payment. An
- * offer that stays unpaid has its line after a while, and at the end.
+ * Prints a line for each cycle: once its payment is answered, and again for each further payment.
+ * An offer that stays unpaid has its line after a while, and at the end.
  *
  * @returns prints the lines that are still missing, and ends the report
  */

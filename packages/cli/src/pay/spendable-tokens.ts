@@ -35,8 +35,8 @@ function isSame(token: Asset, other: Asset | undefined): boolean {
 }
 
 /**
- * A budget for one payment, with a maximum in whole tokens. With a deposit, the price has room twice:
- * a voucher of an earlier run, whose answer was lost, may turn out as charged.
+ * A budget for one payment, with a maximum in whole tokens. With a deposit, the price has room
+ * twice: a voucher of an earlier run, whose answer was lost, may turn out as charged.
  */
 export function toBudget(
   tokens: readonly SpendableToken[],

@@ -27,7 +27,9 @@ const balanceSchema = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 
-/** `coinslot relayers`: every relayer of the ledger, what is in flight from it, and what it holds. */
+/**
+ * `coinslot relayers`: every relayer of the ledger, what is in flight from it, and what it holds.
+ */
 export function relayersCommand(terminal: Terminal, io: Io): Command {
   return new Command("relayers")
     .addOption(ledgerOption())

@@ -19,7 +19,9 @@ interface StatsOptions extends RangeOptions {
   json?: true;
 }
 
-/** `coinslot stats`: totals of income, payments, refunds, gas, and of requests that bought nothing. */
+/**
+ * `coinslot stats`: totals of income, payments, refunds, gas, and of requests that bought nothing.
+ */
 export function statsCommand(terminal: Terminal, io: Io): Command {
   return addRangeOptions(new Command("stats"))
     .addOption(new Option("--by <group...>", "divide the totals further").choices(groups))

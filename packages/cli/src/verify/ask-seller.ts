@@ -113,7 +113,9 @@ export function isSuccess({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Returns whether the answer to a payment delivers. Sellers charge for a redirect: to a file, say. */
+/**
+ * Returns whether the answer to a payment delivers. Sellers charge for a redirect: to a file, say.
+ */
 export function isDelivered({ status }: Answer): boolean {
   return status >= 200 && status < 400;
 }

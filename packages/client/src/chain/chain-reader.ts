@@ -51,8 +51,8 @@ export interface ChainReader {
    */
   isExecutable(expiring: Expiring): Promise<boolean | undefined>;
   /**
-   * Resolves to whether an authorization is used, or cancelled, in the newest block of any endpoint;
-   * `undefined` when none returned it.
+   * Resolves to whether an authorization is used, or cancelled, in the newest block of any
+   * endpoint; `undefined` when none returned it.
    */
   isUsed(id: AuthorizationId): Promise<boolean | undefined>;
   /** The endpoints of a network, the preferred one first. */

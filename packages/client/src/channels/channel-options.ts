@@ -16,8 +16,8 @@ export interface ChannelOptions {
   /** Channels with one seller, for as many parallel requests. Each has a deposit. Default 1. */
   lanes?: number | undefined;
   /**
-   * Limits of money in escrow that is not charged yet, in dollars. It is not spent: it comes back by
-   * a refund or a withdrawal. A token with limits of its own has `limits.locked`.
+   * Limits of money in escrow that is not charged yet, in dollars. It is not spent: it comes back
+   * by a refund or a withdrawal. A token with limits of its own has `limits.locked`.
    */
   locked?:
     | {
@@ -33,8 +33,8 @@ export interface ChannelOptions {
    */
   exactFirst?: boolean | undefined;
   /**
-   * Longest `withdrawDelay` of a seller: the time for which a silent seller holds the money. Default
-   * 604 800, a week.
+   * Longest `withdrawDelay` of a seller: the time for which a silent seller holds the money.
+   * Default 604 800, a week.
    */
   maxWithdrawDelaySeconds?: number | undefined;
 }

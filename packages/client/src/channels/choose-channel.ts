@@ -75,8 +75,8 @@ export interface Lane {
 }
 
 /**
- * The channels for one origin and the terms of an offer. The salt follows from origin and number, so
- * a lost store finds them on the chain. Another origin with the same terms has other channels.
+ * The channels for one origin and the terms of an offer. The salt follows from origin and number,
+ * so a lost store finds them on the chain. Another origin with the same terms has other channels.
  */
 export function lanesOf(options: {
   offer: ChannelOffer;

@@ -12,7 +12,9 @@ function balanceOfBuyer(): Promise<bigint> {
   return client.readContract({ ...read, args: [accounts.buyer.address] });
 }
 
-/** A seller that answers a refund payload by a claim and a refund on the chain, or in another way. */
+/**
+ * A seller that answers a refund payload by a claim and a refund on the chain, or in another way.
+ */
 async function sellerThatRefunds(
   refund: "honest" | "lies" | "refuses" | "silent",
   terms: Parameters<typeof sellerOf>[0] = {},

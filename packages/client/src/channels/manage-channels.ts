@@ -59,8 +59,8 @@ export async function listChannels(context: PayingFetchContext): Promise<Channel
 }
 
 /**
- * Asks the seller at a URL for the money of all its channels, one after the other. Those of which it
- * does not give it back are withdrawn without it, if that is wanted.
+ * Asks the seller at a URL for the money of all its channels, one after the other. Those of which
+ * it does not give it back are withdrawn without it, if that is wanted.
  */
 export async function refundChannels(
   context: PayingFetchContext,

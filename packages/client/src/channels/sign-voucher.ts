@@ -85,7 +85,8 @@ export async function signVoucher(
 ) {
   const data = voucherTypedData({ channelId: id, maxClaimableAmount: ceiling }, { network });
   const signature = await signed(() => account.signTypedData(data));
-  // The escrow takes plain ECDSA alone. A deposit without a claimable voucher would pay for nothing.
+  // The escrow takes plain ECDSA alone. A deposit without a claimable voucher would pay for
+  // nothing.
   if (!(await isSignedBy(account.address, data, signature))) {
     const text = "A payment channel needs a signature of the account's own key, not of a contract";
     throw new PaymentError("signing_failed", text);

@@ -21,8 +21,8 @@ export interface RefundablePayment {
   /** Unix seconds. */
   validBefore: number;
   /**
-   * Hash of its transaction, as in the receipt: the search begins at its block. Without one that the
-   * node knows, the search begins a day before `validBefore`.
+   * Hash of its transaction, as in the receipt: the search begins at its block. Without one that
+   * the node knows, the search begins a day before `validBefore`.
    */
   transaction?: string | undefined;
 }

@@ -3,7 +3,10 @@ import { type Authorization, eip3009Abi, type Hex } from "@coinslot/protocol";
 import { parseSignature } from "viem";
 import type { PaidRequest } from "./seller.ts";
 
-/** Moves the tokens as a seller would, and waits until they have moved; resolves to the transaction hash. */
+/**
+ * Moves the tokens as a seller would, and waits until they have moved; resolves to the transaction
+ * hash.
+ */
 export function executePayment(
   devnet: Devnet,
   { authorization, payload }: PaidRequest,

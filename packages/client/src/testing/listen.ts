@@ -12,7 +12,9 @@ export interface ReceivedRequest {
   body: string;
 }
 
-/** Serves whole requests on a free loopback port until `close`, which also ends open connections. */
+/**
+ * Serves whole requests on a free loopback port until `close`, which also ends open connections.
+ */
 export function listen(
   handle: (request: ReceivedRequest, response: ServerResponse) => void | Promise<void>,
 ): Promise<Listening> {

@@ -1,4 +1,6 @@
-/** An answer of the console other than a result: what happened, what to do, a code to search for. */
+/**
+ * An answer of the console other than a result: what happened, what to do, a code to search for.
+ */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;

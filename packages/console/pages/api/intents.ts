@@ -40,7 +40,9 @@ export function openIntent(act: string, subject: string, argument: unknown) {
   return { ...intent, wasOpen };
 }
 
-/** Notes the end of a request. An act that is done gives its key up: the next one is another act. */
+/**
+ * Notes the end of a request. An act that is done gives its key up: the next one is another act.
+ */
 export function endIntent(
   act: string,
   subject: string,

@@ -68,7 +68,9 @@ const isNarrow = ({ title }: Column<Row>) => title !== "Released";
 
 const spans = { "": "All time", "1": "Today", "7": "7 days", "30": "30 days" } as const;
 
-/** Offers, sales and income of each route, and the requests that bought nothing by their reasons. */
+/**
+ * Offers, sales and income of each route, and the requests that bought nothing by their reasons.
+ */
 export function Routes() {
   const place = usePlace();
   const asked = place.query.get("days") ?? "";

@@ -1,6 +1,8 @@
 /** Bounds the entries of one kind. */
 export interface EntryBudget {
-  /** @returns entries left out since the last one, or `undefined` where this one is left out, too */
+  /**
+   * @returns entries left out since the last one, or `undefined` where this one is left out, too
+   */
   take(): number | undefined;
 }
 

@@ -12,7 +12,10 @@ export interface SessionEvent {
   code?: string | undefined;
 }
 
-/** Writes sign-ins into the audit log. It neither waits nor fails: a console shows a sick ledger, too. */
+/**
+ * Writes sign-ins into the audit log. It neither waits nor fails: a console shows a sick ledger,
+ * too.
+ */
 export type RecordSession = (event: SessionEvent) => void;
 
 /** Name of a session in the audit log. */

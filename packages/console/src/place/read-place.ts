@@ -55,7 +55,9 @@ function isOnLoopback({ socket, headers, httpVersion }: IncomingMessage, host: s
   );
 }
 
-/** `localhost` may be another program's `::1`: without a certificate, the address itself is taken. */
+/**
+ * `localhost` may be another program's `::1`: without a certificate, the address itself is taken.
+ */
 function listenerOf({ socket }: IncomingMessage, origin: string): string {
   const url = new URL(origin);
   url.port = String(socket.localPort ?? "");

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { digestOf } from "@coinslot/facilitator";
 
-/** Links that sign one person in, once. They are bound to this console, and end with its process. */
+/**
+ * Links that sign one person in, once. They are bound to this console, and end with its process.
+ */
 export interface OneTimeLinks {
   /** Draws a link's token. `undefined` where one was drawn a moment ago: that one is to be used. */
   issue(): string | undefined;

@@ -16,8 +16,8 @@ const safeMethods = new Set(["GET", "HEAD"]);
 
 /**
  * Reads the body of a request that gets a page, as its page will send it again. Only the form of a
- * page of the same origin is kept, also one without a field. From another origin's, the paid request
- * would carry cookies and an `Origin` that the form itself did not have.
+ * page of the same origin is kept, also one without a field. From another origin's, the paid
+ * request would carry cookies and an `Origin` that the form itself did not have.
  *
  * @returns `undefined` where the buyer has left
  */

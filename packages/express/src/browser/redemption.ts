@@ -8,8 +8,9 @@ import type { MatchedPayment, Visit } from "../sale.ts";
 import { createUsedTokens } from "./used-tokens.ts";
 
 /**
- * A page pays by `fetch`, and its answer may be a page, too. This header asks for a cookie with which
- * one navigation to the same URL gets the kept answer. In an answer, it says that the cookie is set.
+ * A page pays by `fetch`, and its answer may be a page, too. This header asks for a cookie with
+ * which one navigation to the same URL gets the kept answer. In an answer, it says that the cookie
+ * is set.
  */
 const redemptionHeader = "Coinslot-Redeem";
 const requestHeader = redemptionHeader.toLowerCase();
@@ -156,7 +157,9 @@ function isForNavigation({ status, headers }: HeldAnswer): boolean {
   return typeof type === "string" && /^(?:text\/html|application\/xhtml\+xml)\b/i.test(type);
 }
 
-/** The request that a cookie serves. Its body is compared with the payment's, as in every request. */
+/**
+ * The request that a cookie serves. Its body is compared with the payment's, as in every request.
+ */
 function boundTo({ method, originalUrl }: Request): string {
   return `coinslot redemption ${method} ${originalUrl}`;
 }

@@ -8,8 +8,8 @@ import { answerCorrection } from "./answer-correction.ts";
 import type { ChannelOrder } from "./channel-sale.ts";
 
 /**
- * Gives back what was not charged on a channel, by its buyer's payload. The handler does not run. The
- * voucher was checked.
+ * Gives back what was not charged on a channel, by its buyer's payload. The handler does not run.
+ * The voucher was checked.
  *
  * @param asked in the token's smallest unit; `undefined`: all that was not charged
  */

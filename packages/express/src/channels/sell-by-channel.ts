@@ -74,8 +74,8 @@ export async function sellUpfront(sale: ChannelSale, run: ChannelRun): Promise<v
   const { outcome, charged, hasBegun } = await streamAnswer(sale, charge);
   const { onError } = sale.settings;
   const { amount } = charge;
-  // Failed before its answer began, by its status or without one. A buyer that leaves pays: what its
-  // handler does is done, and the same request may have its answer.
+  // Failed before its answer began, by its status or without one. A buyer that leaves pays: what
+  // its handler does is done, and the same request may have its answer.
   if (outcome === "failed" || (outcome === "broken" && !hasBegun)) {
     const isTakenBack = await charge.lower(0n, { isFree: true }).catch(onError);
     // A claim has it: the charge stays, and the same request may have its answer.

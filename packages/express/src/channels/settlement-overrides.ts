@@ -11,8 +11,8 @@ export const overridesHeader = "settlement-overrides";
 /**
  * Takes the header out of an answer: it never reaches the buyer.
  *
- * @returns `override`: the amount; `undefined` without the header; an error where it is no amount up
- * to the price
+ * @returns `override`: the amount; `undefined` without the header; an error where it is no amount
+ * up to the price
  */
 export function takeOverride(
   answer: HeldAnswer,

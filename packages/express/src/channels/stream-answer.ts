@@ -14,7 +14,9 @@ import { overridesHeader } from "./settlement-overrides.ts";
 
 /** Outcome of a handler that answers freely. */
 export interface StreamedSale {
-  /** `failed`: its status says so. `broken`: the handler has destroyed it. `left`: its buyer has. */
+  /**
+   * `failed`: its status says so. `broken`: the handler has destroyed it. `left`: its buyer has.
+   */
   outcome: "answered" | "failed" | "broken" | "left";
   /** The parts that it has charged; `undefined`: none, which means all. */
   charged: bigint | undefined;

@@ -25,8 +25,8 @@ export type ReadAsk =
 export type ReadChannelAsk = (body: unknown) => ReadAsk | undefined;
 
 /**
- * The part of a facilitator's endpoints that serves channels. An answer about one has a member `extra`,
- * as the reference implementation reads it.
+ * The part of a facilitator's endpoints that serves channels. An answer about one has a member
+ * `extra`, as the reference implementation reads it.
  */
 export function channelEndpoints(
   channels: HostedChannels | undefined,

@@ -29,8 +29,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  *
  * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
  *
- * Missing variables are reported at once. The facilitator checks the values, when it is loaded, and reads
- * those of the float and of channels.
+ * Missing variables are reported at once. The facilitator checks the values, when it is loaded, and
+ * reads those of the float and of channels.
  */
 export function facilitatorFromEnvironment(
   environment: Environment,

@@ -255,7 +255,9 @@ function startAgainOnFailure(hold: Hold): void {
   hold.headForm = undefined;
 }
 
-/** Returns whether a status is one of a failure, which is not charged. Node refuses more than 999. */
+/**
+ * Returns whether a status is one of a failure, which is not charged. Node refuses more than 999.
+ */
 function isFailure(status: unknown): boolean {
   const code = Number(status);
   return code >= 400 && code <= 999;

@@ -59,8 +59,8 @@ export interface ChannelPaymentOption extends PaymentOptionBase {
    */
   withdrawDelay?: number | undefined;
   /**
-   * The least deposit, in the token's smallest unit; a smaller one is refused. Default ten times the
-   * price. Each deposit costs gas, and a signer has 200 a day: ask for a day's requests.
+   * The least deposit, in the token's smallest unit; a smaller one is refused. Default ten times
+   * the price. Each deposit costs gas, and a signer has 200 a day: ask for a day's requests.
    */
   minDeposit?: string | undefined;
   /** Earlier values, whose channels are served until they are drained. */

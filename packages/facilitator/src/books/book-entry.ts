@@ -2,8 +2,8 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import { type Account, accounts } from "../ledger/books-schema.ts";
 
 /**
- * Kind of a movement. Of channels: `locked`: a buyer's money came into a channel, or, taken back, it
- * left it; `charge`; `claim`: the escrow owes it to the recipient; `payout`: it was sent there.
+ * Kind of a movement. Of channels: `locked`: a buyer's money came into a channel, or, taken back,
+ * it left it; `charge`; `claim`: the escrow owes it to the recipient; `payout`: it was sent there.
  */
 export type EntryKind =
   | "payment"

@@ -28,7 +28,9 @@ export interface BooksReader {
   entries(range: BookRange): AsyncGenerator<BookEntry[], void, void>;
   /** Sums by day, currency, route and accounts. */
   sums(range: BookRange): AsyncGenerator<BookSum[], void, void>;
-  /** Entries of forgotten payments: retention has closed them into sums. They are in `sums`, too. */
+  /**
+   * Entries of forgotten payments: retention has closed them into sums. They are in `sums`, too.
+   */
   closedSums(range: BookRange): AsyncGenerator<BookSum[], void, void>;
   /** Charges of channels, by day: they have no entries. They are in `sums`, too. */
   charges(range: BookRange): AsyncGenerator<BookSum[], void, void>;

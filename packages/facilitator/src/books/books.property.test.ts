@@ -21,7 +21,10 @@ import { postEarlier } from "./post-earlier.ts";
 
 const always = { from: 0, before: 8_640_000_000_000_000 };
 
-/** Histories that share a ledger, at most: each reading of it and each comparison serves all of them. */
+/**
+ * Histories that share a ledger, at most: each reading of it and each comparison serves all of
+ * them.
+ */
 const together = isWhole ? 128 : 24;
 const worldsOfBatch = isWhole ? 8 : 2;
 

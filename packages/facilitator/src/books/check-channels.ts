@@ -7,8 +7,8 @@ import { inSnapshot } from "../ledger/ledger-reads.ts";
 import { type ComparedRows, type EntriesBySource, readEntriesOf } from "./check-page.ts";
 
 /**
- * Compares channels with the books: what each owes the seller, what the escrow holds of it, and what
- * was lost of it. Page by page in the order of their ids, each page as of one moment.
+ * Compares channels with the books: what each owes the seller, what the escrow holds of it, and
+ * what was lost of it. Page by page in the order of their ids, each page as of one moment.
  */
 export async function* checkChannels(
   reads: LedgerReads,

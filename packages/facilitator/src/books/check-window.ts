@@ -12,8 +12,8 @@ const tables = [
 ] as const;
 
 /**
- * End of a time with a bounded number of rows, for a check that goes on there: all kinds of rows are
- * compared up to it before those after it.
+ * End of a time with a bounded number of rows, for a check that goes on there: all kinds of rows
+ * are compared up to it before those after it.
  *
  * @param rows of one table, at most, but for those of one millisecond
  * @returns Unix milliseconds, exclusive; at most `before`

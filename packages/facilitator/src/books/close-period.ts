@@ -26,8 +26,8 @@ export interface ClosedPeriod {
  * entry in it is posted in the open period. A repetition changes nothing.
  *
  * The racers are postings. Each reads the end of the closed period in its own statement. On
- * PostgreSQL they are excluded for the moment: those before have ended, and those after read the new
- * end. SQLite has one writer at a time.
+ * PostgreSQL they are excluded for the moment: those before have ended, and those after read the
+ * new end. SQLite has one writer at a time.
  *
  * @throws OperationRefusedError where the period is not over, something in it is not final, or
  * payments from before the books are not posted; DatabaseError

@@ -5,7 +5,8 @@ import { sumDays } from "./sum-entries.ts";
 
 /**
  * SHA-256 over the sums by day of a closed period. Retention replaces entries by their sums, which
- * changes none of them. The caller is no seller: it reads for a second per hundred thousand entries.
+ * changes none of them. The caller is no seller: it reads for a second per hundred thousand
+ * entries.
  */
 export async function digestPeriod(reads: LedgerReads, range: BookRange): Promise<string> {
   const hash = createHash("sha256");

@@ -86,8 +86,8 @@ async function findPayout(
 }
 
 /**
- * Payments of an amount that are in no block for the ledger, and may be for the chain. Of a transfer
- * from an escrow contract, the event that a payout has beside it.
+ * Payments of an amount that are in no block for the ledger, and may be for the chain. Of a
+ * transfer from an escrow contract, the event that a payout has beside it.
  */
 export async function findUnconfirmed(
   { db, dialect }: LedgerReads,

@@ -11,9 +11,9 @@ const maxAtOnce = 250;
  * Posts the next payments from before the books, as they were confirmed then. One step, in one
  * database transaction with its progress, so a crash posts nothing twice.
  *
- * The racers are other processes: one posts at a time, under a lock of its own. A payment may change
- * meanwhile. One statement reads the payments and their entries, so whatever changes later adds its
- * entry to those read.
+ * The racers are other processes: one posts at a time, under a lock of its own. A payment may
+ * change meanwhile. One statement reads the payments and their entries, so whatever changes later
+ * adds its entry to those read.
  *
  * @returns whether there may be more to post
  */
@@ -65,9 +65,9 @@ async function findEnd(
 }
 
 /**
- * Posts the payments that were confirmed when the books began: confirmed ones without an entry, and those
- * whose first entry takes one back. The latter may be sold anew since, so that entry describes them.
- * One statement: a payment may be archived, or change, between two.
+ * Posts the payments that were confirmed when the books began: confirmed ones without an entry, and
+ * those whose first entry takes one back. The latter may be sold anew since, so that entry
+ * describes them. One statement: a payment may be archived, or change, between two.
  */
 async function postBetween(
   transaction: Transaction<LedgerSchema>,

@@ -61,7 +61,7 @@ export function leastDepositOf({
 }
 
 /**
- * Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer, or has
- * code: the gas budget of payers with code bounds those.
+ * Each deposit takes 150,000 gas of the seller's. Its payer pays for one in vain by a transfer, or
+ * has code: the gas budget of payers with code bounds those.
  */
 export const defaultDepositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3 };

@@ -6,7 +6,8 @@ import type { ChannelState } from "../ledger/channels/channel-state.ts";
  * rest of the channel stays there: a second withdrawal has a delay of its own. So a payer that
  * withdraws one unit, and buys on, sends no claim for each of its purchases.
  *
- * While a refund runs, all unclaimed money is at risk: a signed refund takes what the withdrawal left.
+ * While a refund runs, all unclaimed money is at risk: a signed refund takes what the withdrawal
+ * left.
  */
 export function moneyAtRisk(
   { charged, isRefunding }: Pick<Channel, "charged" | "isRefunding">,

@@ -29,8 +29,8 @@ export interface NetworkChannels extends ChannelSight {
   /** Looks at the chain now. */
   wake(): void;
   /**
-   * Claims what is unclaimed and worth its gas, of one channel or of all. A repetition claims nothing
-   * that is on its way. It needs no lease: a claim that is sent twice is paid once.
+   * Claims what is unclaimed and worth its gas, of one channel or of all. A repetition claims
+   * nothing that is on its way. It needs no lease: a claim that is sent twice is paid once.
    *
    * @returns the plan, whose transactions are on the disk
    */

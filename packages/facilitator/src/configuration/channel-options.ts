@@ -39,8 +39,8 @@ export type ClaimAccount =
 /** Payment channels of a facilitator. The same in all processes of a ledger. */
 export interface ChannelOptions {
   /**
-   * The key of the channels' `receiverAuthorizer`. It is in the config of every channel, so change it
-   * like an address. Default: derived from the seed phrase of the first network's relayer.
+   * The key of the channels' `receiverAuthorizer`. It is in the config of every channel, so change
+   * it like an address. Default: derived from the seed phrase of the first network's relayer.
    */
   authorizer?: ClaimAccount | undefined;
   /** Keys that were it before: their channels are claimed until they are drained. */
@@ -65,8 +65,8 @@ export interface ChannelOptions {
   /** Shortest `withdrawDelay` of the terms that are offered. Default 900, the shortest of all. */
   withdrawDelaySeconds?: number | undefined;
   /**
-   * Refunds of one signer in a day. Each costs gas of the seller's, and a buyer beyond it has the timed
-   * withdrawal. Default 8.
+   * Refunds of one signer in a day. Each costs gas of the seller's, and a buyer beyond it has the
+   * timed withdrawal. Default 8.
    */
   maxRefundsPerSigner?: number | undefined;
   /** Refunds of a network in an hour: a signer costs nothing. Default 60. */
@@ -79,15 +79,15 @@ export interface ChannelOptions {
   /** Deposits of one payer in a day that a transaction carried in vain. Default 3. */
   maxFailedDepositsPerPayer?: number | undefined;
   /**
-   * A deposit is worth at least so many times its gas and that of its claim and settle, nine rows of a
-   * claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default 1.
+   * A deposit is worth at least so many times its gas and that of its claim and settle, nine rows
+   * of a claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default 1.
    */
   minDepositWorth?: number | undefined;
   /** The escrow contract. Default: the published one. */
   contract?: Address | undefined;
   /**
-   * Networks with channels. On one that is left out nothing is sold by them, and nothing is claimed.
-   * Default: all of the facilitator. The start fails where a chain lacks the contracts.
+   * Networks with channels. On one that is left out nothing is sold by them, and nothing is
+   * claimed. Default: all of the facilitator. The start fails where a chain lacks the contracts.
    */
   networks?: readonly Network[] | undefined;
 }

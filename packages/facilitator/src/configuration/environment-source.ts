@@ -1,4 +1,6 @@
-/** Variables, as `process.env`, with the ways of a program to read secrets and to report problems. */
+/**
+ * Variables, as `process.env`, with the ways of a program to read secrets and to report problems.
+ */
 export interface EnvironmentSource {
   variables: Readonly<Record<string, string | undefined>>;
   /**

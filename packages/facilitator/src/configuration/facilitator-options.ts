@@ -40,8 +40,8 @@ export interface FacilitatorNetworkOptions {
   /** The same for one endpoint. */
   rpcUrl?: string | undefined;
   /**
-   * Budget of JSON-RPC calls to each endpoint in any second, such as a provider's limit. Each process
-   * keeps it by itself. Broadcasts and receipts go before verifications. Default: none.
+   * Budget of JSON-RPC calls to each endpoint in any second, such as a provider's limit. Each
+   * process keeps it by itself. Broadcasts and receipts go before verifications. Default: none.
    */
   callsPerSecond?: number | undefined;
   relayer: RelayerOptions | undefined;
@@ -119,8 +119,8 @@ export interface FacilitatorOptions {
    */
   channels?: ChannelOptions | undefined;
   /**
-   * Channels of other sellers: verified, funded, claimed, settled and refunded for callers with a key.
-   * `facilitatorRouter` serves them. Default: none.
+   * Channels of other sellers: verified, funded, claimed, settled and refunded for callers with a
+   * key. `facilitatorRouter` serves them. Default: none.
    */
   hostedChannels?: HostedChannelOptions | undefined;
   /**

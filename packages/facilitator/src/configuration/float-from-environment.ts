@@ -10,8 +10,9 @@ import type { RefundOptions } from "./refund-options.ts";
 type Float = { seedPhrase: string } | { privateKey: string } | { address: Address };
 
 /**
- * Reads the float, which pays refunds, and its limits from `FACILITATOR_FLOAT_…`: by its key, or by its
- * address alone, where refunds wait for a signature made elsewhere. The facilitator checks keys.
+ * Reads the float, which pays refunds, and its limits from `FACILITATOR_FLOAT_…`: by its key, or by
+ * its address alone, where refunds wait for a signature made elsewhere. The facilitator checks
+ * keys.
  *
  * @returns `undefined` where no account is named
  */

@@ -22,8 +22,8 @@ export interface HostedChannelOptions {
   callers: readonly ChannelCaller[];
   /**
    * Signs claims and refunds for callers that leave their signature out: `receiverAuthorizer` of
-   * `/supported`. It is in the config of every channel of theirs, so change it like an address. Default:
-   * none, and callers sign.
+   * `/supported`. It is in the config of every channel of theirs, so change it like an address.
+   * Default: none, and callers sign.
    */
   authorizer?: ClaimAccount | undefined;
   /** Gas that one caller may use in an hour, on each network. Default 60,000,000. */

@@ -42,8 +42,8 @@ export type RefundOptions = FloatAccount & {
   /** Accounts that were the float before: the chain is asked for their refunds, too. */
   formerFloats?: readonly Address[] | undefined;
   /**
-   * Most that the float gives back in a day (UTC), on each network and in each token, in the token's
-   * smallest unit. Default 100,000,000: a hundred, of six decimals. Refunds beyond it wait.
+   * Most that the float gives back in a day (UTC), on each network and in each token, in the
+   * token's smallest unit. Default 100,000,000: a hundred, of six decimals. Refunds beyond it wait.
    */
   maxPerDay?: bigint | readonly FloatLimit[] | undefined;
   /**
@@ -65,13 +65,13 @@ export type RefundOptions = FloatAccount & {
         maxPerPayerPerDay?: number | undefined;
         /**
          * Most that all of them together give back in a day (UTC), on each network and in each
-         * token, in the token's smallest unit. Default: half of the float's `maxPerDay`, so that the
-         * operator has the other half. Payments beyond it wait for the next day.
+         * token, in the token's smallest unit. Default: half of the float's `maxPerDay`, so that
+         * the operator has the other half. Payments beyond it wait for the next day.
          */
         maxPerDay?: bigint | readonly FloatLimit[] | undefined;
         /**
-         * Cost of a refund's gas, in the token's smallest unit. Payments below twice as much are not
-         * given back by themselves. Default 1,000: a tenth of a cent, of six decimals.
+         * Cost of a refund's gas, in the token's smallest unit. Payments below twice as much are
+         * not given back by themselves. Default 1,000: a tenth of a cent, of six decimals.
          */
         gasCost?: bigint | undefined;
       }

@@ -8,8 +8,9 @@ import { findSeedPhraseProblem } from "./seed-phrase.ts";
 
 /**
  * The account whose gas pays for settlements. It is a BIP-39 seed phrase or a private key, either
- * of them also as a plain string. A key elsewhere is `{ address, sign }`, or a viem account. Members
- * may be `undefined` so that `process.env` can be passed. `createFacilitator` reports that as a problem.
+ * of them also as a plain string. A key elsewhere is `{ address, sign }`, or a viem account.
+ * Members may be `undefined` so that `process.env` can be passed. `createFacilitator` reports that
+ * as a problem.
  *
  * A seed phrase gives the addresses at `m/44'/60'/0'/0/<index>`, as wallets number their accounts.
  */

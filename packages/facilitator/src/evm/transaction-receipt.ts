@@ -70,8 +70,8 @@ function parseReceipt(result: unknown): TransactionReceipt | undefined {
 
 /**
  * The receipt in one of many answers to `receiptCall`; `undefined` while no block holds the
- * transaction. `fault`: a node returns an error, a malformed receipt, or one of another transaction.
- * Then nothing is known of this transaction, and the answers about others still count.
+ * transaction. `fault`: a node returns an error, a malformed receipt, or one of another
+ * transaction. Then nothing is known of this transaction, and the answers about others still count.
  */
 export function readReceipt(
   hash: Hex,

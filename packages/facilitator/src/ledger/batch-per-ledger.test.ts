@@ -4,7 +4,9 @@ import { batchPerLedger, pauseAfter } from "./batch-per-ledger.ts";
 
 const runMs = 20;
 
-/** Calls of a process, of a database that takes 20 ms for a run. Time stands still between steps. */
+/**
+ * Calls of a process, of a database that takes 20 ms for a run. Time stands still between steps.
+ */
 function begin(processes: number) {
   vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());

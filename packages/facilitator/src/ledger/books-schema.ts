@@ -61,7 +61,9 @@ export interface BookEntriesTable {
   block_number: Generated<number | null>;
 }
 
-/** Entries that retention has replaced by their sum. One row per day, currency, route and accounts. */
+/**
+ * Entries that retention has replaced by their sum. One row per day, currency, route and accounts.
+ */
 export interface BookSumsTable {
   /** Whole days since 1970, in UTC. */
   day: number;

@@ -6,12 +6,14 @@ import type { Generated } from "kysely";
 export type CallerCallKind = "claim" | "settle" | "refund";
 
 /**
- * `sent`: its transaction may execute it. `done`: it has, `serveAfter` deep. `failed`: its transaction
- * has ended without it.
+ * `sent`: its transaction may execute it. `done`: it has, `serveAfter` deep. `failed`: its
+ * transaction has ended without it.
  */
 export type CallerCallState = "sent" | "done" | "failed";
 
-/** A call of the escrow that a caller of a hosted facilitator asked for. Nothing of it is sold here. */
+/**
+ * A call of the escrow that a caller of a hosted facilitator asked for. Nothing of it is sold here.
+ */
 export interface CallerCallsTable {
   network: Network;
   /** The escrow. */
@@ -21,7 +23,9 @@ export interface CallerCallsTable {
   /** Owner of the API key. */
   caller: string;
   kind: CallerCallKind;
-  /** One call of a subject is `sent` at a time: a channel's refund, a receiver's settle in a token. */
+  /**
+   * One call of a subject is `sent` at a time: a channel's refund, a receiver's settle in a token.
+   */
   subject: string;
   state: CallerCallState;
   /** The last one that carried it. */

@@ -33,7 +33,9 @@ export interface ChargeSumsTable {
   amount: StoredSum;
 }
 
-/** Changes of `channel_sums` that the sums do not contain yet. Written by triggers, never changed. */
+/**
+ * Changes of `channel_sums` that the sums do not contain yet. Written by triggers, never changed.
+ */
 export interface ChargeChangesTable extends ChannelSumsTable {
   id: Generated<number>;
   asset: Address;
@@ -55,7 +57,9 @@ export interface ChargeSumsProgressTable {
   is_whole: number;
 }
 
-/** Claimed money that a contract has sent to a recipient: one row per `Settled`, once it is final. */
+/**
+ * Claimed money that a contract has sent to a recipient: one row per `Settled`, once it is final.
+ */
 export interface ChannelPayoutsTable {
   /** Sorts by time of posting. */
   id: string;

@@ -11,8 +11,8 @@ interface ChannelColumns {
 }
 
 /**
- * Mirror of the chain, one row per channel: at the head, and at `finalAfter`. The watcher writes it,
- * and no charge waits for it.
+ * Mirror of the chain, one row per channel: at the head, and at `finalAfter`. The watcher writes
+ * it, and no charge waits for it.
  */
 export interface ChannelStatesTable extends ChannelColumns {
   /** With what is claimed, in the token's smallest unit. */
@@ -32,7 +32,9 @@ export interface ChannelStatesTable extends ChannelColumns {
   final_hash: Hex | null;
   /** 1: read anew with each block, until the head's state is final. */
   is_moving: number;
-  /** The highest ceiling of a voucher that a claim has shown, and that covered more than it asked. */
+  /**
+   * The highest ceiling of a voucher that a claim has shown, and that covered more than it asked.
+   */
   published: StoredAmount | null;
 }
 
@@ -139,8 +141,8 @@ export interface ChannelDepositsTable extends ChannelColumns {
   /** 1: the payer's record vouches for it, in the gas budget of payers with code. */
   is_vouched: Generated<number>;
   /**
-   * When its gas was last spent from that budget, by the database's clock. `null`: it counts there no
-   * more, or never has.
+   * When its gas was last spent from that budget, by the database's clock. `null`: it counts there
+   * no more, or never has.
    */
   spent_at: number | null;
   /** The block that has executed it. */

@@ -32,7 +32,9 @@ export interface CodeGasTable {
   burnt: number | null;
 }
 
-/** Records of payers with code: one row per payer and network, once a payment is confirmed there. */
+/**
+ * Records of payers with code: one row per payer and network, once a payment is confirmed there.
+ */
 export interface CodeRecordsTable {
   payer: Address;
   network: Network;

@@ -45,7 +45,9 @@ export interface LedgerContext extends LedgerReads {
     writtenAt: number | undefined;
     /** When the database's clock was found put forward, on the clock of `now`. */
     unsureSince: number;
-    /** The row had an older one, or was not there: the ledger is not the one that was written to. */
+    /**
+     * The row had an older one, or was not there: the ledger is not the one that was written to.
+     */
     isMissing: boolean;
   };
   /** Time for which answers are kept, and keys belong to one payment. */

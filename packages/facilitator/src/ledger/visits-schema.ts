@@ -1,4 +1,6 @@
-/** Requests to paid routes that bought nothing: their number on a day, as one process has counted. */
+/**
+ * Requests to paid routes that bought nothing: their number on a day, as one process has counted.
+ */
 export interface VisitsTable {
   /** Whole days since 1970, in UTC, of the time of storing. */
   day: number;

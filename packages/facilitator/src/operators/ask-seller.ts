@@ -37,8 +37,8 @@ export interface OperatorEndpoint {
  *
  * @returns `undefined` where no process listens, or where it ends before its answer is out. It may
  * have made the change, which can be made again.
- * @throws OperationRefusedError in the seller's words where it refuses, Error where it cannot do it,
- * or does not answer in time
+ * @throws OperationRefusedError in the seller's words where it refuses, Error where it cannot do
+ * it, or does not answer in time
  */
 export async function askSeller<Argument extends z.ZodType, Result extends z.ZodType>(
   url: string,

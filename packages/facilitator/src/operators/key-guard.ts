@@ -11,9 +11,9 @@ export interface KeyGuard {
 }
 
 /**
- * Creates a guard. A fast hash protects a key of 256 random bits well enough, and nobody guesses one
- * at any rate: the limit is for the log, and for the work. Every key is compared
- * in constant time, so the duration reveals neither a key nor which one matches.
+ * Creates a guard. A fast hash protects a key of 256 random bits well enough, and nobody guesses
+ * one at any rate: the limit is for the log, and for the work. Every key is compared in constant
+ * time, so the duration reveals neither a key nor which one matches.
  */
 export function createKeyGuard(options: {
   keys: readonly string[];
@@ -26,7 +26,8 @@ export function createKeyGuard(options: {
 
   return {
     check(address, authorization) {
-      // First: strangers behind the operator's proxy, or a web page on its machine, have its address.
+      // First: strangers behind the operator's proxy, or a web page on its machine, have its
+      // address.
       if (matches(digests, authorization)) return "granted";
       return limit.count(address) ? "refused" : "limited";
     },
@@ -42,8 +43,8 @@ function matches(digests: readonly Buffer[], authorization = ""): boolean {
 }
 
 /**
- * Name of a presented key in the audit log: the first eight digits of its SHA-256. They say which key
- * it was, and help nobody to guess it.
+ * Name of a presented key in the audit log: the first eight digits of its SHA-256. They say which
+ * key it was, and help nobody to guess it.
  */
 export function keyNameOf(authorization = ""): string {
   const presented = /^Bearer (.+)$/i.exec(authorization)?.[1] ?? "";

@@ -49,9 +49,13 @@ interface OperationShape<Argument extends z.ZodType, Result extends z.ZodType> {
 export interface ReadOperation<Argument extends z.ZodType, Result extends z.ZodType>
   extends OperationShape<Argument, Result> {
   readonly access: "read";
-  /** The running process knows more: from outside, its socket is asked before its ledger is read. */
+  /**
+   * The running process knows more: from outside, its socket is asked before its ledger is read.
+   */
   readonly asksSeller?: boolean;
-  /** @param seller `undefined` beside the ledger: then the facts of the running process are missing */
+  /**
+   * @param seller `undefined` beside the ledger: then the facts of the running process are missing
+   */
   run(
     reads: LedgerReads,
     argument: z.output<Argument>,
@@ -87,8 +91,8 @@ export type Operation<
   | SellerOperation<Argument, Result>;
 
 /**
- * Infers the schemas' types for `run`. An operation is served once `registry.ts` lists it. No text of
- * its argument has a NUL character: PostgreSQL stores and compares none.
+ * Infers the schemas' types for `run`. An operation is served once `registry.ts` lists it. No text
+ * of its argument has a NUL character: PostgreSQL stores and compares none.
  */
 export function defineOperation<Argument extends z.ZodType, Result extends z.ZodType>(
   operation: Operation<Argument, Result>,

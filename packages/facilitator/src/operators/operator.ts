@@ -11,8 +11,8 @@ export interface Operator {
    * Runs an operation. A read runs apart from those of buyers.
    *
    * @param words of the caller, for the audit log: its account, and its key of idempotency
-   * @throws OperationRefusedError in words for the operator: nothing was changed. `malformed` is the
-   * code of a wrong argument
+   * @throws OperationRefusedError in words for the operator: nothing was changed. `malformed` is
+   * the code of a wrong argument
    */
   run<Argument extends z.ZodType, Result extends z.ZodType>(
     operation: Operation<Argument, Result>,

@@ -9,8 +9,8 @@ import { buyerSchema, readBuyer } from "./read-buyer.ts";
 
 export const buyersListArgument = z.strictObject({
   /**
-   * `recent`: those of the newest 2,000 payments, the last one first, on one page. `address`: all of
-   * them, page by page. Default `address`.
+   * `recent`: those of the newest 2,000 payments, the last one first, on one page. `address`: all
+   * of them, page by page. Default `address`.
    */
   order: z.enum(["recent", "address"]).optional(),
   /** Address of the last buyer of the page before. */

@@ -33,7 +33,9 @@ export const paymentsListArgument = z.strictObject({
 
 /** Meaning of the search text. */
 const searchMatchSchema = z.object({
-  /** `payment`, `refund`, `nonce`, `transaction`, `payer`, `token`, `recipient`, `route`, `none`. */
+  /**
+   * `payment`, `refund`, `nonce`, `transaction`, `payer`, `token`, `recipient`, `route`, `none`.
+   */
   kind: z.string(),
   /** Routes with the text in their names, where no single one has it. */
   routes: z.array(z.string()),

@@ -29,7 +29,9 @@ export interface FoundPayments {
 
 /** Rows that one page looks through for a wire or a recipient, which have no index. */
 const maxExamined = 2_000;
-/** Each step looks through this many times the rows of the step before: most pages need the first. */
+/**
+ * Each step looks through this many times the rows of the step before: most pages need the first.
+ */
 const growth = 10;
 
 /**

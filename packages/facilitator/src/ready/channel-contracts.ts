@@ -44,8 +44,8 @@ export interface ChannelContracts {
   /** Contracts that the chain has, at their usual addresses. */
   present: ReadonlySet<ContractName>;
   /**
-   * Differences of the escrow from the published one: "domain", or names of type hashes. Empty where
-   * there is none.
+   * Differences of the escrow from the published one: "domain", or names of type hashes. Empty
+   * where there is none.
    */
   differences: readonly string[];
   /** EIP-1153: without it the escrow takes no deposit and pays no claim. */
@@ -57,9 +57,9 @@ const transientProbe: Hex = "0x600160005d60005c60005260206000f3";
 const one = `0x${"1".padStart(64, "0")}`;
 
 /**
- * Reads what a chain has of the contracts of payment channels, in one RPC request. The deployed code
- * differs by chain, since it holds its domain. So the escrow is recognised by its domain and its
- * type hashes.
+ * Reads what a chain has of the contracts of payment channels, in one RPC request. The deployed
+ * code differs by chain, since it holds its domain. So the escrow is recognised by its domain and
+ * its type hashes.
  *
  * @param settlement the escrow; by default the published one
  * @throws FacilitatorError when the chain is unreachable.

@@ -27,8 +27,8 @@ export interface NetworkReport extends Findings {
 
 /**
  * Checks that need the chain: the chain id of every endpoint, tokens, Multicall3, and whether a
- * relayer can pay, contracts of channels. Lets the watcher see its first block. Never throws: an unreachable chain is a
- * problem like others.
+ * relayer can pay, contracts of channels. Lets the watcher see its first block. Never throws: an
+ * unreachable chain is a problem like others.
  */
 export async function checkNetwork(
   configuration: NetworkConfiguration,

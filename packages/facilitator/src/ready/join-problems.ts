@@ -1,7 +1,9 @@
 import { ConfigurationError } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 
-/** The error of a start that failed: all known problems at once, or the first error that is none. */
+/**
+ * The error of a start that failed: all known problems at once, or the first error that is none.
+ */
 export function joinProblems(results: readonly PromiseSettledResult<unknown>[]): unknown {
   const causes = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   const problems = causes.flatMap((cause: unknown) => {

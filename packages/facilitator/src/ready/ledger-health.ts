@@ -112,7 +112,10 @@ function remedyOf(error: unknown): string {
 
 type Write = (level: "warn" | "error", fields: object, message: string) => void;
 
-/** Writes the first line of each message in a minute, and the number of those left out with the next. */
+/**
+ * Writes the first line of each message in a minute, and the number of those left out with the
+ * next.
+ */
 function silenceRepeats(logger: Logger, clock: Clock): Write {
   const written = new Map<string, { at: number; leftOut: number }>();
   return (level, fields, message) => {

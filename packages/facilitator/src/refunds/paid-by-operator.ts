@@ -11,8 +11,9 @@ import type { NetworkSettlement } from "../settle/engine.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
 /**
- * Takes the operator's transaction as a refund that is `manual`. The chain is asked: the transaction
- * has moved exactly its amount of its token to its payer. From then on its depth is followed.
+ * Takes the operator's transaction as a refund that is `manual`. The chain is asked: the
+ * transaction has moved exactly its amount of its token to its payer. From then on its depth is
+ * followed.
  *
  * The racers are other refunds that name the same transaction. One decides at a time, under a key:
  * each takes a `Transfer` of its own.
@@ -54,7 +55,9 @@ export async function takeOperatorsTransaction(
   if (!isMoved) throw new RefundError("wrong_state", "The refund has changed meanwhile");
 }
 
-/** Follows a refund by the operator's transaction. Where no block holds it any more, it is `manual`. */
+/**
+ * Follows a refund by the operator's transaction. Where no block holds it any more, it is `manual`.
+ */
 export async function followOperatorsTransaction(
   refunds: RefundsContext,
   row: RefundRow,

@@ -56,7 +56,9 @@ const maxExported = 1_000;
 const daySeconds = 86_400;
 /** A signature that is valid for less may not be executed in time. */
 const minValidSeconds = 60;
-/** An export asks for 30 days at most. A refund waits for the end of a form before another is made. */
+/**
+ * An export asks for 30 days at most. A refund waits for the end of a form before another is made.
+ */
 const maxValidDays = 31;
 
 async function exportUnsigned(

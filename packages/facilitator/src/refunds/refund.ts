@@ -12,7 +12,9 @@ export interface ExportRefunds {
   validForSeconds?: number | undefined;
 }
 
-/** Result of an import: the refunds that are under way, and those that are not, each with a reason. */
+/**
+ * Result of an import: the refunds that are under way, and those that are not, each with a reason.
+ */
 export interface ImportedRefunds {
   sent: Refund[];
   refused: { id: string; message: string }[];
@@ -31,8 +33,8 @@ export interface Refunds {
   /** Lets a refund in `review` or `blocked` go on, to the same address. */
   approve(id: string): Promise<Refund>;
   /**
-   * Takes your own transaction as a refund that is `manual`, once a block holds it: it must move the
-   * exact amount of the token to the payer.
+   * Takes your own transaction as a refund that is `manual`, once a block holds it: it must move
+   * the exact amount of the token to the payer.
    */
   markPaid(request: { id: string; transactionHash: Hex }): Promise<Refund>;
   /** Ends a refund that is not signed: no money moves. Its payment still serves no request. */

@@ -15,11 +15,15 @@ export interface RefundsContext {
   readFacts(row: Pick<RefundRow, "network" | "asset">): Promise<TokenFacts>;
   /** By refund, the block from which the next look searches downwards for the use of its nonce. */
   searches: Map<string, bigint>;
-  /** Accounts that have signed refunds of this ledger, cached for a minute: a read of all refunds. */
+  /**
+   * Accounts that have signed refunds of this ledger, cached for a minute: a read of all refunds.
+   */
   readFloats(): Promise<readonly Address[]>;
 }
 
-/** Pauses between two looks at a refund, in multiples of `times.refundMs`: by default, in seconds. */
+/**
+ * Pauses between two looks at a refund, in multiples of `times.refundMs`: by default, in seconds.
+ */
 export const looks = {
   /** While the engine works on it, or its payment is not final. */
   soon: 1,

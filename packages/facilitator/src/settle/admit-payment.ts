@@ -52,8 +52,8 @@ export async function admitPayment(
 }
 
 /**
- * The payer's open payments and deposits that were executed or cancelled before its balance was read.
- * `undefined` where the others alone exceed that balance.
+ * The payer's open payments and deposits that were executed or cancelled before its balance was
+ * read. `undefined` where the others alone exceed that balance.
  *
  * None is a result like any other. The outcome of an executed payment may have been recorded since
  * the refusal: it is not open any more, and the same reservation fits now.

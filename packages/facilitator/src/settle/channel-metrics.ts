@@ -114,7 +114,9 @@ export interface ChargedSale {
 /** Bound of the sums of one metric. */
 const maxSums = 2_000;
 
-/** A counter whose sums are whole numbers in memory, until a scrape: a label costs a request more. */
+/**
+ * A counter whose sums are whole numbers in memory, until a scrape: a label costs a request more.
+ */
 function byRoute(
   registry: Registry,
   { name, help }: { name: string; help: string },

@@ -48,7 +48,9 @@ export interface SettlementTimes {
    * payments are taken back.
    */
   disputeMs: number;
-  /** Interval between reads of the head, the tip and the relayers' balances while nothing is open. */
+  /**
+   * Interval between reads of the head, the tip and the relayers' balances while nothing is open.
+   */
   idleMs: number;
   /**
    * Pause between two looks at a refund that the engine works on. The longer pauses of refunds are

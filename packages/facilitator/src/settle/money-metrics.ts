@@ -36,8 +36,8 @@ interface Sum extends SaleKey {
 const maxSums = 2_000;
 
 /**
- * Creates the metrics of money. Sums are whole numbers in memory, filled into a counter at a scrape:
- * a label would cost a request more than the addition.
+ * Creates the metrics of money. Sums are whole numbers in memory, filled into a counter at a
+ * scrape: a label would cost a request more than the addition.
  */
 export function createMoneyMetrics(registry: Registry): MoneyMetrics {
   const registers = [registry];

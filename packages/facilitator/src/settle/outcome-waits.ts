@@ -18,7 +18,9 @@ export interface Waits {
 
 /** A caller that waits for the outcome of a payment. */
 export interface Waiter {
-  /** Of its reservation. A payment that failed or was released may be reserved again for another. */
+  /**
+   * Of its reservation. A payment that failed or was released may be reserved again for another.
+   */
   token: string | undefined;
   isResumed: boolean;
   end(payment: ConcludedPayment | undefined | Promise<ConcludedPayment | undefined>): void;
@@ -59,7 +61,9 @@ export function forget(waiters: Waits["waiters"], paymentId: string, waiter: Wai
   if (waiting?.size === 0) waiters.delete(paymentId);
 }
 
-/** Ends all waits that have begun by now, by the payments' current state, or by the ledger's fault. */
+/**
+ * Ends all waits that have begun by now, by the payments' current state, or by the ledger's fault.
+ */
 export async function endWaits({ ledger, waiters }: Waits): Promise<void> {
   const waiting = [...waiters];
   waiters.clear();

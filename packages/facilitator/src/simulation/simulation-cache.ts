@@ -83,7 +83,9 @@ export function createSimulationCache(options: {
     }
   }
 
-  /** No call was granted more. A node that returns more would only spoil a transaction's gas limit. */
+  /**
+   * No call was granted more. A node that returns more would only spoil a transaction's gas limit.
+   */
   function capGas<Gas extends bigint | undefined>(network: Network, gas: Gas): Gas | bigint {
     const callGas = callGasOf(network);
     return gas !== undefined && gas > callGas ? callGas : gas;

@@ -50,10 +50,10 @@ export interface SimulatorOptions {
 export interface Simulator {
   /**
    * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
-   * event loop share one RPC request. While one is on its way, the next gather for a moment. No transfer sees another's effects or uses its gas. Callers
-   * take turns, and so do a caller's payers. Requests of a caller share one trial of the same
-   * transfer until an RPC request carries it. A trial that began before the call is none for its
-   * moment.
+   * event loop share one RPC request. While one is on its way, the next gather for a moment. No
+   * transfer sees another's effects or uses its gas. Callers take turns, and so do a caller's
+   * payers. Requests of a caller share one trial of the same transfer until an RPC request carries
+   * it. A trial that began before the call is none for its moment.
    *
    * @throws CallerGoneError when the caller has left before an RPC request carries the transfer.
    * @throws FacilitatorError when the chain is unreachable, which proves nothing about the

@@ -3,8 +3,8 @@ import * as z from "zod";
 
 /**
  * Target of a stop switch: new payments on a network, or of a route as the seller wrote it; new
- * refunds from a float account. A further kind is a further member here. The ledger keeps any, and a
- * reader passes over those that it does not know.
+ * refunds from a float account. A further kind is a further member here. The ledger keeps any, and
+ * a reader passes over those that it does not know.
  */
 export const stopTargetSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("network"), name: networkSchema }),

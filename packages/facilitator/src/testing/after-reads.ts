@@ -1,6 +1,8 @@
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 
-/** The ledger, with work of another process between each read outside transactions and its result. */
+/**
+ * The ledger, with work of another process between each read outside transactions and its result.
+ */
 export function afterReads(
   ledger: LedgerContext,
   work: (rows: readonly object[]) => Promise<void>,

@@ -19,9 +19,9 @@ type MovedKind = "payment" | "loss" | "refund" | "gas";
 
 /**
  * Reads the money that has moved from the rows that the engine writes: payments that are confirmed,
- * refunds that another transaction has made, and gas of transactions in a block. Sales that are lost
- * after they were final, too. One statement, with one text for each row: histories read it after
- * each of their events, and most rows have not changed since.
+ * refunds that another transaction has made, and gas of transactions in a block. Sales that are
+ * lost after they were final, too. One statement, with one text for each row: histories read it
+ * after each of their events, and most rows have not changed since.
  */
 export async function readMoved({ db, dialect }: LedgerContext): Promise<Moved> {
   const bytes =

@@ -35,8 +35,8 @@ interface Asking {
 }
 
 /**
- * A devnet with the contracts of channels, and facilitators that serve them to two callers: `shop` has
- * the fixture's receiver, `kiosk` another one. They have the key of the fixture's authorizer.
+ * A devnet with the contracts of channels, and facilitators that serve them to two callers: `shop`
+ * has the fixture's receiver, `kiosk` another one. They have the key of the fixture's authorizer.
  */
 export async function startHostingDevnet(engine: Engine) {
   const here = await startSettlingDevnet(engine);

@@ -10,11 +10,14 @@ import type { Engine, TestLedger } from "./settling-devnet.ts";
 /** One ledger that several processes share. */
 export interface SharedLedger {
   /**
-   * The ledger as a process has it whose heart has just beaten. By default, that process has run for
-   * a lease: it knows which others live.
+   * The ledger as a process has it whose heart has just beaten. By default, that process has run
+   * for a lease: it knows which others live.
    */
   join(processId: string, options?: { isNew?: boolean }): Promise<LedgerContext>;
-  /** Makes a process silent for this long, on the database's clock: by default, longer than its lease. */
+  /**
+   * Makes a process silent for this long, on the database's clock: by default, longer than its
+   * lease.
+   */
   silence(processId: string, ms?: number): Promise<void>;
   /** Makes what was written on the database's clock older. */
   age(

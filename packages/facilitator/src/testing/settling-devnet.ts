@@ -17,8 +17,8 @@ export const engines = ["sqlite", "postgres"] as const;
 export type Engine = (typeof engines)[number];
 
 /**
- * For tests whose subject is a chain, a node or a signer, and no statement of the ledger: one engine
- * stands for both by day. It is PostgreSQL where several processes share a ledger.
+ * For tests whose subject is a chain, a node or a signer, and no statement of the ledger: one
+ * engine stands for both by day. It is PostgreSQL where several processes share a ledger.
  */
 export function enginesByDay(engine: Engine): readonly Engine[] {
   return byDay([engine], engines);

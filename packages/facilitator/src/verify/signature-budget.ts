@@ -6,7 +6,8 @@ export interface SignatureBudget {
    * Counts a payment against its caller, before the first chain call for it. No effect for a
    * payment that has been counted.
    *
-   * @throws CallerLimitedError with the time of the next attempt, where its caller's budget is empty
+   * @throws CallerLimitedError with the time of the next attempt, where its caller's budget is
+   * empty
    * @throws FacilitatorError with the same, where that of all callers is
    */
   charge(payment: Payment, limitKey: string | undefined): void;

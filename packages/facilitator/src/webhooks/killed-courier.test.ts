@@ -35,8 +35,9 @@ const plan = fc.record({
 const batch = isWhole ? 100 : 30;
 
 /**
- * Passing of the time of claims, 60 s. On SQLite the next process knows the last one dead. Rows that
- * a process locks are its own, or those of a connection that ends in a moment: waiting could deadlock.
+ * Passing of the time of claims, 60 s. On SQLite the next process knows the last one dead. Rows
+ * that a process locks are its own, or those of a connection that ends in a moment: waiting could
+ * deadlock.
  */
 async function passClaims(ledger: LedgerContext | undefined): Promise<void> {
   if (ledger === undefined) return;

@@ -10,8 +10,8 @@ const pauseMs = 15_000;
 const toleranceMs = 2_000;
 
 /**
- * Keeps the metrics of what waits for each receiver, and ends lost listeners. Makes everything due where the database's
- * clock was put back: it would wait for that time to come again.
+ * Keeps the metrics of what waits for each receiver, and ends lost listeners. Makes everything due
+ * where the database's clock was put back: it would wait for that time to come again.
  */
 export function watchBacklog(
   {

@@ -27,7 +27,9 @@ beforeAll(async () => {
 });
 afterAll(() => devnet?.stop());
 
-/** Settings with a relayer of their own: the fixture sends by the devnet's, and nonces stay apart. */
+/**
+ * Settings with a relayer of their own: the fixture sends by the devnet's, and nonces stay apart.
+ */
 function envOf(more: Record<string, string> = {}) {
   const [relayer] = devnet.accounts.others;
   return {

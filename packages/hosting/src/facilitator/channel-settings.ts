@@ -22,8 +22,8 @@ const keyName = "FACILITATOR_CHANNEL_AUTHORIZER_PRIVATE_KEY";
 const networksName = "FACILITATOR_CHANNEL_NETWORKS";
 
 /**
- * Reads the channels that are served to callers: the receivers of each, the key that signs for them, and
- * their gas. Undefined where no caller has a receiver: no channels are served then.
+ * Reads the channels that are served to callers: the receivers of each, the key that signs for
+ * them, and their gas. Undefined where no caller has a receiver: no channels are served then.
  *
  * @param options.inFile those of the file; the environment goes before it
  * @param options.payTo the allowed recipients of payments, which bound those of channels, too

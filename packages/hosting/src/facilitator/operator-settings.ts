@@ -2,8 +2,8 @@ import type { OperatorOptions } from "@coinslot/facilitator";
 import { type Environment, readSecret } from "../environment/read-secret.ts";
 
 /**
- * Reads the listener of the operator's commands over HTTP. Undefined without a port: a SQLite ledger
- * still has its socket. The facilitator checks the keys.
+ * Reads the listener of the operator's commands over HTTP. Undefined without a port: a SQLite
+ * ledger still has its socket. The facilitator checks the keys.
  */
 export function readOperatorSettings(
   env: Environment,

@@ -4,8 +4,8 @@ import { type Environment, readSecret } from "../environment/read-secret.ts";
 const receiverOfEnvironment = "default";
 
 /**
- * Reads the receiver of webhooks about watched addresses. `none` ends those of the database; without
- * the variable the file decides. The indexer checks URL and secrets.
+ * Reads the receiver of webhooks about watched addresses. `none` ends those of the database;
+ * without the variable the file decides. The indexer checks URL and secrets.
  */
 export function readIndexerWebhooks(
   env: Environment,

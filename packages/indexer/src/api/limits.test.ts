@@ -23,7 +23,8 @@ describe.each(stands)("rate limits on $engine, Express $expressVersion", (stand)
       const send = () =>
         method === "post" ? post(target, [item], withKey(key)) : call(target, withKey(key));
 
-      // On a busy machine a window may end meanwhile: never before its time, and the count begins anew.
+      // On a busy machine a window may end meanwhile: never before its time, and the count begins
+      // anew.
       let began = performance.now();
       let left: number = max;
       let answer: TestAnswer;

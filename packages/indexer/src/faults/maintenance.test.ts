@@ -72,7 +72,8 @@ describe.each(enginesByDay)("maintenance under attack, on $engine", ({ engine, c
         expect((await exited)[1]).toBe("SIGKILL");
         await expectWhole(reader);
       }
-      // A row that is gone from a verified block below a rewind is missed by a second reading alone.
+      // A row that is gone from a verified block below a rewind is missed by a second reading
+      // alone.
       const id = await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
       const last = await startIndexer({ rpcUrls, database });
       await waitUntilDone(reader, id);

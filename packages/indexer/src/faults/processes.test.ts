@@ -37,7 +37,8 @@ describe.each(engines)("indexer processes, on $engine", ({ engine, createUrl }) 
   it("share a database: one writes, the other serves, and takes over", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
-    // A busy machine may stop the writer for longer than a short lease, which then goes to the other.
+    // A busy machine may stop the writer for longer than a short lease, which then goes to the
+    // other.
     const options = { rpcUrls: [devnet.rpcUrl], database, leaseMs: 15_000 };
     const first = await startIndexer(options);
     await expectExact(first, devnet, usdtOf(devnet));

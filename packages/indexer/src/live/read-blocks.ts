@@ -89,8 +89,9 @@ export async function readBlocks(
 }
 
 /**
- * The transfers of the blocks whose empty answer nothing proves, by their receipts. A chain may have
- * a transaction without logs in each block, so all are suspects: few requests read them together.
+ * The transfers of the blocks whose empty answer nothing proves, by their receipts. A chain may
+ * have a transaction without logs in each block, so all are suspects: few requests read them
+ * together.
  */
 async function readSuspects(
   endpoint: RpcEndpointHandle,

@@ -9,8 +9,8 @@ import type { ReceiptsVerdict } from "./receipts-root.ts";
 export interface ChainEvidence {
   /**
    * `real`: a block with logs had their bits in its filter. `none`: it lacked them; then no filter
-   * of this chain proves anything any more. Filters of zeros prove nothing, and show nothing either:
-   * one endpoint may leave them out.
+   * of this chain proves anything any more. Filters of zeros prove nothing, and show nothing
+   * either: one endpoint may leave them out.
    */
   blooms: "unknown" | "real" | "none";
   /**

@@ -5,7 +5,9 @@ import { createTestDatabase } from "@coinslot/devnet";
 import { byDay } from "@coinslot/devnet/effort";
 import { onTestFinished } from "vitest";
 
-/** Both engines, for `describe.each`. `createUrl` makes an empty database that goes with the test. */
+/**
+ * Both engines, for `describe.each`. `createUrl` makes an empty database that goes with the test.
+ */
 export const engines = [
   { engine: "sqlite", createUrl: createSqliteUrl },
   { engine: "postgres", createUrl: createPostgresUrl },

@@ -3,7 +3,10 @@ import { createIndexer } from "../create-indexer.ts";
 import { finalDepth } from "./final-depth.ts";
 import { webhookSecret } from "./webhook-receiver.ts";
 
-/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url> [verifyAfterMs [webhook url]]`. */
+/**
+ * An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database
+ * url> [verifyAfterMs [webhook url]]`.
+ */
 const [rpcUrl = "", database = "", verifyAfterMs, webhookUrl] = process.argv.slice(2);
 const indexer = createIndexer({
   chains: [

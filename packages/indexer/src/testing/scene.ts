@@ -98,7 +98,10 @@ export async function signTransfer(
   });
 }
 
-/** One random step of a chain: full and empty blocks, and reorganisations of any depth up to `deepest`. */
+/**
+ * One random step of a chain: full and empty blocks, and reorganisations of any depth up to
+ * `deepest`.
+ */
 export async function stepRandomly(
   devnet: Devnet,
   random: Random,

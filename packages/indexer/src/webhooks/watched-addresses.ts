@@ -51,7 +51,9 @@ async function beginTelling(transaction: Transaction<IndexerSchema>): Promise<vo
   `.execute(transaction);
 }
 
-/** Removes addresses of a receiver. Those of their transfers that were told are told to their end. */
+/**
+ * Removes addresses of a receiver. Those of their transfers that were told are told to their end.
+ */
 export async function removeWatched(
   { write }: Writes,
   { endpoint, addresses }: { endpoint: string; addresses: readonly Address[] },

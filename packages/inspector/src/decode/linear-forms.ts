@@ -13,8 +13,8 @@ export function withoutLastWord(text: string): string {
 }
 
 /**
- * Replaces values of parameters, as queries, fragments and forms have them. A value with a `?` may be a URL with
- * parameters of its own.
+ * Replaces values of parameters, as queries, fragments and forms have them. A value with a `?` may
+ * be a URL with parameters of its own.
  *
  * @param replace returns a parameter's new value, or `undefined` where it stays
  */

@@ -23,8 +23,8 @@ export interface Forwarding {
 
 /**
  * Sends a request on, and its answer back, as streams. Method, path, headers, trailers and statuses
- * pass as they are; a `Via` is added to the request, as RFC 9110 demands of a gateway. Either side's
- * broken connection breaks the other one.
+ * pass as they are; a `Via` is added to the request, as RFC 9110 demands of a gateway. Either
+ * side's broken connection breaks the other one.
  */
 export function forwardRequest(
   incoming: IncomingMessage,

@@ -108,8 +108,8 @@ async function writePayment(
 }
 
 /**
- * Members that the recorded payment named otherwise than its offer. A challenge that was not seen, and
- * was paid all the same, was none the less one of the seller's.
+ * Members that the recorded payment named otherwise than its offer. A challenge that was not seen,
+ * and was paid all the same, was none the less one of the seller's.
  */
 function namedOtherwise({ payment, answer }: Leg): Record<string, string> {
   const isServed = (answer?.status ?? 500) < 400;

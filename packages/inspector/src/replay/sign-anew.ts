@@ -17,8 +17,9 @@ import type { Leg, OfferedWay, ShownPayment } from "../cycles/cycle.ts";
 import { ReplayRefusedError } from "./local-chain.ts";
 
 /**
- * Signs a recorded payment anew: where it agreed with its offer, by the new offer; where it differed,
- * with the same difference. The key is made for this signature, and holds nothing elsewhere.
+ * Signs a recorded payment anew: where it agreed with its offer, by the new offer; where it
+ * differed, with the same difference. The key is made for this signature, and holds nothing
+ * elsewhere.
  */
 export async function signAnew(options: {
   leg: Leg;

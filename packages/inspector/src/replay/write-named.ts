@@ -20,7 +20,10 @@ const writable = new Set([
   "source",
 ]);
 
-/** Returns whether a replay can repeat a difference in this member. Those that are signed are signed anew. */
+/**
+ * Returns whether a replay can repeat a difference in this member. Those that are signed are signed
+ * anew.
+ */
 export function isWritable(member: string): boolean {
   return writable.has(member);
 }
@@ -41,7 +44,9 @@ export function nameAccepted(
   return { ...changed, extra: { ...extra, ...(version !== undefined && { version }) } };
 }
 
-/** A challenge with the recorded differences: its other members stay, and its id fits them no more. */
+/**
+ * A challenge with the recorded differences: its other members stay, and its id fits them no more.
+ */
 export function nameChallenge(challenge: Challenge, named: NamedOtherwise): Challenge {
   const isForeign = named.challenge !== undefined || named["challenge.id"] !== undefined;
   const id = isForeign

@@ -57,7 +57,9 @@ async function unpackInto(folder: string): Promise<void> {
   }
 }
 
-/** The same font on every machine, so that screenshots can be compared; others for what it lacks. */
+/**
+ * The same font on every machine, so that screenshots can be compared; others for what it lacks.
+ */
 function fontsConfiguration(folder: string): string {
   const alias = (family: string, preferred: string) =>
     `<alias binding="strong"><family>${family}</family><prefer><family>${preferred}</family></prefer></alias>`;

@@ -54,7 +54,9 @@ export interface ChannelOffer {
   voucherState?: VoucherState | undefined;
 }
 
-/** Reads an offer of the `batch-settlement` scheme; `undefined` where it is another or malformed. */
+/**
+ * Reads an offer of the `batch-settlement` scheme; `undefined` where it is another or malformed.
+ */
 export function readChannelOffer(requirements: PaymentRequirements): ChannelOffer | undefined {
   if (requirements.scheme !== channelScheme) return undefined;
   const extra = offerExtraSchema.safeParse(requirements.extra);

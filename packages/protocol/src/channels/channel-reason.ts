@@ -16,7 +16,10 @@ export const channelReasons = [
 /** Reason why a voucher is invalid. */
 export type ChannelReason = (typeof channelReasons)[number];
 
-/** Error codes of a voucher that is good by itself, and buys nothing; those of deposits, of refunds last. */
+/**
+ * Error codes of a voucher that is good by itself, and buys nothing; those of deposits, of refunds
+ * last.
+ */
 export const channelRefusalReasons = [
   `${prefix}payload_type`,
   `${prefix}channel_not_found`,
@@ -42,8 +45,8 @@ export const channelRefusalReasons = [
 export type ChannelRefusalReason = (typeof channelRefusalReasons)[number];
 
 /**
- * Error codes of a hosted facilitator about calls of the escrow that a seller's server asks for, beside
- * those above.
+ * Error codes of a hosted facilitator about calls of the escrow that a seller's server asks for,
+ * beside those above.
  */
 export const channelCallReasons = [
   "recipient_not_allowed",

@@ -38,7 +38,9 @@ export interface ChannelRequest {
   isSafe: boolean;
   /** Returns whether the buyer has left, so that nothing need run. */
   isGone: () => boolean;
-  /** The caller: signatures on channels without money, which cost a look at the chain, count for it. */
+  /**
+   * The caller: signatures on channels without money, which cost a look at the chain, count for it.
+   */
   limitKey?: string | undefined;
 }
 
@@ -157,8 +159,8 @@ export interface ChannelSales {
   /** The key that signs claims of a network's channels; `undefined`: none are served there. */
   authorizerOf(network: Network): Address | undefined;
   /**
-   * The least deposit that is executed on a network, by its gas, in the token's smallest unit: an offer
-   * must ask for no less.
+   * The least deposit that is executed on a network, by its gas, in the token's smallest unit: an
+   * offer must ask for no less.
    */
   minDepositOf?(network: Network): bigint | undefined;
   /**
@@ -178,8 +180,8 @@ export interface ChannelSales {
    */
   admit(request: ChannelRequest): Promise<ChannelAdmission>;
   /**
-   * Executes a deposit, once, and waits until its channel can buy by it. The voucher was checked, and
-   * is not admitted. Absent: no deposits are executed.
+   * Executes a deposit, once, and waits until its channel can buy by it. The voucher was checked,
+   * and is not admitted. Absent: no deposits are executed.
    *
    * @throws StoppedError where an operator has stopped new payments
    */

@@ -32,7 +32,8 @@ export const gateReasons = [
 
 /**
  * Reasons why a request to a paid route bought nothing. `offered`: it brought no payment, and got
- * the offer. `other`: a reason of a foreign facilitator. A closed set: nothing of a buyer's is in it.
+ * the offer. `other`: a reason of a foreign facilitator. A closed set: nothing of a buyer's is in
+ * it.
  */
 export const visitReasons = [
   "offered",

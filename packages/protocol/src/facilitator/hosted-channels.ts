@@ -50,8 +50,8 @@ export type ChannelCallAnswer =
  * Channels of other sellers, as a hosted facilitator serves them to callers that it knows. It keeps
  * no sum that was charged: the sellers do.
  *
- * Both throw a FacilitatorError where nothing is known of the outcome: `CallerLimitedError` where the
- * caller has used its gas up, `StoppedError` where an operator has stopped new deposits.
+ * Both throw a FacilitatorError where nothing is known of the outcome: `CallerLimitedError` where
+ * the caller has used its gas up, `StoppedError` where an operator has stopped new deposits.
  */
 export interface HostedChannels {
   verify(request: ChannelVerification, asker: HostedCaller): Promise<ChannelVerdict>;

@@ -1,8 +1,8 @@
 import canonicalize from "canonicalize";
 
 /**
- * Encodes a value as base64url, without padding, of its canonical JSON (RFC 8785): equal values have
- * equal texts.
+ * Encodes a value as base64url, without padding, of its canonical JSON (RFC 8785): equal values
+ * have equal texts.
  *
  * @throws TypeError for a value that JSON cannot express.
  */

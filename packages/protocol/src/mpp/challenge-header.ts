@@ -27,8 +27,8 @@ type FreshMembers = Record<"id" | "expires" | "opaque", string>;
 const plain = /^[\w:.+-]*$/;
 
 /**
- * Prepares challenges that differ in their fresh members alone: the rest is written once. The result
- * writes a challenge as `formatChallenge` does, in a fraction of its time.
+ * Prepares challenges that differ in their fresh members alone: the rest is written once. The
+ * result writes a challenge as `formatChallenge` does, in a fraction of its time.
  *
  * @throws RangeError for a character that a header cannot carry. The result throws it for a fresh
  * member that is no id in base64url, no instant, and no base64url.

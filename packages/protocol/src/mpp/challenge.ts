@@ -18,8 +18,8 @@ export const instantSchema = z
   .refine((value) => dateTime.test(value) && !Number.isNaN(Date.parse(value)), "expected RFC 3339");
 
 /**
- * A challenge as it travels, in a header and inside a credential: `request` and `opaque` stay encoded.
- * Parameters that are not known are dropped.
+ * A challenge as it travels, in a header and inside a credential: `request` and `opaque` stay
+ * encoded. Parameters that are not known are dropped.
  */
 export const challengeSchema = z.object({
   /** Binds all other members but `description`. */

@@ -11,7 +11,9 @@ import { authorizationType } from "./charge-request.ts";
 /** Largest credential that is read, in characters of base64. */
 const maxCredentialLength = 16_384;
 
-/** A credential: its whole challenge as it came, and a payload of a type that the challenge names. */
+/**
+ * A credential: its whole challenge as it came, and a payload of a type that the challenge names.
+ */
 const credentialSchema = z.object({
   challenge: challengeSchema,
   payload: z.looseObject({ type: z.string().max(64) }),

@@ -8,7 +8,8 @@ const entities: Readonly<Record<string, string>> = {
 
 /**
  * Escapes a text for HTML: for the content of an element, and for an attribute in quotes. Control
- * characters, which no page shows, become U+FFFD, and so do marks that reverse the direction of text.
+ * characters, which no page shows, become U+FFFD, and so do marks that reverse the direction of
+ * text.
  */
 export function escapeHtml(text: string): string {
   return text

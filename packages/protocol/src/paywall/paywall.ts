@@ -2,14 +2,14 @@ import type { PaymentRequirements } from "../x402/payment-requirements.ts";
 import type { ResourceInfo } from "../x402/resource-info.ts";
 
 /**
- * Writes the page that a person gets in place of the JSON of a 402. The middleware sends it: status,
- * offer headers, caching and the content security policy are not the page's.
+ * Writes the page that a person gets in place of the JSON of a 402. The middleware sends it:
+ * status, offer headers, caching and the content security policy are not the page's.
  */
 export interface Paywall {
   /**
    * Writes a whole HTML document. It loads nothing from elsewhere: the policy admits inline scripts
-   * and styles that carry `demand.nonce`, images of the same origin or in `data:` URLs, and requests
-   * to the same origin.
+   * and styles that carry `demand.nonce`, images of the same origin or in `data:` URLs, and
+   * requests to the same origin.
    */
   writePage(demand: PageDemand): string;
 }

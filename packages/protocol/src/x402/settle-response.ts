@@ -41,7 +41,9 @@ export interface SettleResponse {
   amount?: string;
   /** Members that extensions of version 2 add. */
   extensions?: Record<string, unknown>;
-  /** Unix milliseconds of a success, where the ledger knows it. It travels in no message of x402. */
+  /**
+   * Unix milliseconds of a success, where the ledger knows it. It travels in no message of x402.
+   */
   settledAt?: number;
 }
 

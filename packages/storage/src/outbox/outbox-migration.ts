@@ -50,7 +50,8 @@ export function createOutboxMigration(tables: string): Migration {
         .addColumn("error", types.text)
         .addColumn("ended_at", types.timestampMs)
         .addPrimaryKeyConstraint(`${tables}_deliveries_key`, ["event_seq", "endpoint_id"]);
-      // Without rowids, an insert of deliveries leaves the number of the event before it as the last.
+      // Without rowids, an insert of deliveries leaves the number of the event before it as the
+      // last.
       const withoutRowid = sql`without rowid`;
       await (engine === "sqlite" ? deliveries.modifyEnd(withoutRowid) : deliveries).execute();
       for (const statement of indexesOf(tables)) await sql.raw(statement).execute(transaction);

@@ -21,8 +21,8 @@ export interface OpenFile {
 }
 
 /**
- * Remembers the file that has just been opened. A process that has a file open goes on with it after
- * `mv` has put another in its place, and all that it writes is lost with its end.
+ * Remembers the file that has just been opened. A process that has a file open goes on with it
+ * after `mv` has put another in its place, and all that it writes is lost with its end.
  */
 export async function watchOpenFile({
   path,

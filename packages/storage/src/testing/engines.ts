@@ -5,7 +5,9 @@ import { createTestDatabase } from "@coinslot/devnet";
 import { onTestFinished } from "vitest";
 import { type Database, type DatabaseOptions, openDatabase } from "../database.ts";
 
-/** Both engines, for `describe.each`. `createUrl` makes an empty database that goes with the test. */
+/**
+ * Both engines, for `describe.each`. `createUrl` makes an empty database that goes with the test.
+ */
 export const engines = [
   { engine: "sqlite", createUrl: createSqliteUrl },
   { engine: "postgres", createUrl: createPostgresUrl },

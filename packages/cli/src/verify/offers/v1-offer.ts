@@ -7,7 +7,9 @@ import type { WireOffer } from "./read-offers.ts";
 
 const bodySchema = z.object({ x402Version: z.literal(1), accepts: z.array(z.unknown()) });
 
-/** The rules of `x402-fetch` and `x402-axios`, beside the network's name. One bad entry spoils all. */
+/**
+ * The rules of `x402-fetch` and `x402-axios`, beside the network's name. One bad entry spoils all.
+ */
 const legacyEntrySchema = z.object({
   scheme: z.literal("exact"),
   network: z.string(),

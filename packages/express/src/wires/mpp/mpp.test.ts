@@ -326,7 +326,9 @@ describe("a credential", () => {
   });
 });
 
-/** The authorization of a credential in the words of x402, as a stranger reads it from the chain. */
+/**
+ * The authorization of a credential in the words of x402, as a stranger reads it from the chain.
+ */
 async function asX402(url: string, credential: Credential) {
   const offer = await fetchOffer(url, 2);
   const [offered] = offer.accepts;

@@ -76,8 +76,9 @@ export type WriteChallenges = (options: {
 export type TakeChallenges = MakeAhead<number, string[]>;
 
 /**
- * Prepares the challenges of an offer. Parts that most answers share are made once: all members
- * of a realm's challenges but three, the start of `opaque` for the URL, and the text of the second of expiry.
+ * Prepares the challenges of an offer. Parts that most answers share are made once: all members of
+ * a realm's challenges but three, the start of `opaque` for the URL, and the text of the second of
+ * expiry.
  */
 export function prepareChallenges(
   charges: readonly ChargeTemplate[],

@@ -22,7 +22,8 @@ export function isActive(
 }
 
 /**
- * The same of all channels of a network, and of those that move, for a process that plans no claims.
+ * The same of all channels of a network, and of those that move, for a process that plans no
+ * claims.
  *
  * @throws DatabaseError
  */

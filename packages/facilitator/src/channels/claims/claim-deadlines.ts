@@ -13,8 +13,8 @@ const nearShare = 10;
 const aloneFactor = 3n;
 
 /**
- * Unix seconds: this process's clock or the chain's, the later one. A clock that is wrong then costs
- * gas, and no deadline.
+ * Unix seconds: this process's clock or the chain's, the later one. A clock that is wrong then
+ * costs gas, and no deadline.
  *
  * @throws RpcError
  */
@@ -27,9 +27,9 @@ export async function readClaimTime({
 }
 
 /**
- * Divides rows into claims. Near the end of its delay, a payer may take its money away in front of a
- * claim, which reverts then. So such a row goes alone where it is worth that, and never with those
- * that have time.
+ * Divides rows into claims. Near the end of its delay, a payer may take its money away in front of
+ * a claim, which reverts then. So such a row goes alone where it is worth that, and never with
+ * those that have time.
  *
  * @param limits.maxAlone claims of one row, at most
  */

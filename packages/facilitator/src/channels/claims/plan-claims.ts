@@ -81,8 +81,9 @@ export async function planClaims(
 }
 
 /**
- * Too little to be claimed, and no charge has come for long: the rest of a buyer that has gone. Else
- * each of them would be read with every block, for ever. The next charge makes all of it due again.
+ * Too little to be claimed, and no charge has come for long: the rest of a buyer that has gone.
+ * Else each of them would be read with every block, for ever. The next charge makes all of it due
+ * again.
  */
 function isDust(
   { channel: { charged, last }, state, since }: ClaimableChannel,

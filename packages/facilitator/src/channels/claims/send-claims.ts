@@ -26,8 +26,8 @@ const receiverGas = 25_000n;
 export type ClaimOutcome = CallOutcome | "no_signature";
 
 /**
- * Signs rows of one authorizer as a claim, stores them with their transaction, and sends it. Nothing
- * leaves this process before it is on the disk.
+ * Signs rows of one authorizer as a claim, stores them with their transaction, and sends it.
+ * Nothing leaves this process before it is on the disk.
  *
  * @throws RpcError, DatabaseError
  */

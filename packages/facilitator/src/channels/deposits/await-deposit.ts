@@ -26,8 +26,8 @@ export interface Waiting {
 }
 
 /**
- * Waits for other deposits of the channel. The released client signs one for each of its requests at
- * once: after the first one, the others have their money already.
+ * Waits for other deposits of the channel. The released client signs one for each of its requests
+ * at once: after the first one, the others have their money already.
  *
  * @returns false where that took too long, or the buyer has left
  */

@@ -27,9 +27,9 @@ export interface ChannelDeposits {
   /** The least deposit that is worth its gas, in the token's smallest unit. */
   readonly least: bigint;
   /**
-   * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and its
-   * terms were checked. `used`: its authorization was executed or cancelled before. A deposit for a
-   * caller takes its gas with the same commit.
+   * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and
+   * its terms were checked. `used`: its authorization was executed or cancelled before. A deposit
+   * for a caller takes its gas with the same commit.
    *
    * @throws RpcError, ZodError, DatabaseError
    */

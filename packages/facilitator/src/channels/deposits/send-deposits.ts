@@ -227,9 +227,9 @@ async function send(channels: EscrowContext, deposit: OpenDeposit): Promise<void
 }
 
 /**
- * The last trial: with the fees of the transaction, at the pending block. Another sender's execution
- * may wait in that block, so a revert there alone ends nothing at once. The relayer that sends may be
- * another one, with more funds: a node that refuses the fees decides nothing.
+ * The last trial: with the fees of the transaction, at the pending block. Another sender's
+ * execution may wait in that block, so a revert there alone ends nothing at once. The relayer that
+ * sends may be another one, with more funds: a node that refuses the fees decides nothing.
  */
 async function tryAgain(
   { context, settlement: { network } }: EscrowContext,

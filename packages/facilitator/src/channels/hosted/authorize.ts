@@ -3,7 +3,10 @@ import { hexToBytes } from "viem";
 import { splitSignature } from "../../evm/split-signature.ts";
 import type { HostedContext } from "./hosted-context.ts";
 
-/** The right to sign for a channel's receiver: the caller's signature, or the key of this facilitator. */
+/**
+ * The right to sign for a channel's receiver: the caller's signature, or the key of this
+ * facilitator.
+ */
 export type Authorized =
   | { sign: (digest: Hex) => Promise<Hex> }
   | { signature: Hex }
@@ -16,8 +19,8 @@ type AuthorizerReason =
 const mismatch = { reason: "invalid_batch_settlement_evm_authorizer_address_mismatch" } as const;
 
 /**
- * Decides who signs. A signature of the caller's is recovered here, so that no node sees it before it is
- * on the disk. So a `receiverAuthorizer` with code is refused: its code alone could tell.
+ * Decides who signs. A signature of the caller's is recovered here, so that no node sees it before
+ * it is on the disk. So a `receiverAuthorizer` with code is refused: its code alone could tell.
  */
 export function authorize(
   { settings: { signer }, recoverSigner }: HostedContext,

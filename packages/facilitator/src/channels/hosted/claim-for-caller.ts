@@ -20,8 +20,8 @@ const maxMessage = 1_024;
 
 /**
  * Claims vouchers of a caller's channels in one transaction. Each row is tried alone. Where this
- * facilitator signs, a refused one is left out, and the answer names it. A signature of the caller's
- * covers all of them, so nothing is sent then.
+ * facilitator signs, a refused one is left out, and the answer names it. A signature of the
+ * caller's covers all of them, so nothing is sent then.
  *
  * @throws FacilitatorError, CallerLimitedError, RpcError, ZodError, DatabaseError
  */
@@ -113,8 +113,8 @@ function refuse(reason: Extract<ChannelCallAnswer, { state: "refused" }>["reason
 }
 
 /**
- * Rows that the chain has not paid; where it has paid all, the answer. A call that was done is asked of
- * the chain again: a reorganisation may have taken it away.
+ * Rows that the chain has not paid; where it has paid all, the answer. A call that was done is
+ * asked of the chain again: a reorganisation may have taken it away.
  */
 async function findUnpaid(
   network: HostedNetwork,

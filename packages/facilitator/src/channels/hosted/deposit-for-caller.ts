@@ -24,8 +24,8 @@ type Refused = Extract<ChannelCallAnswer, { state: "refused" }>;
 const inVain = "invalid_batch_settlement_evm_deposit_transaction_failed";
 
 /**
- * Executes a buyer's deposit into a caller's channel, once, and waits until it is deep enough. Its row,
- * its transaction and its repetition are those of a seller's own deposits.
+ * Executes a buyer's deposit into a caller's channel, once, and waits until it is deep enough. Its
+ * row, its transaction and its repetition are those of a seller's own deposits.
  *
  * @throws FacilitatorError, CallerLimitedError, StoppedError, RpcError, ZodError, DatabaseError
  */
@@ -94,8 +94,8 @@ export async function depositForCaller(
 }
 
 /**
- * Queues it within its caller's gas: the commit that queues it takes that, after its trial. Trials in
- * vain would hold the gas of other buyers.
+ * Queues it within its caller's gas: the commit that queues it takes that, after its trial. Trials
+ * in vain would hold the gas of other buyers.
  */
 async function queue(
   hosted: HostedContext,
@@ -153,8 +153,8 @@ async function answerDone(
 }
 
 /**
- * The answer for an authorization that was used before this ledger knew of it: by another sender, into
- * the same channel, or to cancel it.
+ * The answer for an authorization that was used before this ledger knew of it: by another sender,
+ * into the same channel, or to cancel it.
  */
 async function findForeign(
   hosted: HostedContext,

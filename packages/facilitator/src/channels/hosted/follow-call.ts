@@ -15,8 +15,8 @@ import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
 import { readServed } from "./read-channel.ts";
 
 /**
- * Reads the outcome of a call in a block that is deep enough. A receipt's status proves nothing: the
- * escrow's events or its state do. `undefined`: the call has not happened.
+ * Reads the outcome of a call in a block that is deep enough. A receipt's status proves nothing:
+ * the escrow's events or its state do. `undefined`: the call has not happened.
  */
 export type ReadOutcome = (
   receipt: TransactionReceipt,
@@ -32,7 +32,8 @@ export interface Evidence {
 }
 
 /**
- * Waits until a call has ended, for as long as a settlement of a payment. Any process may have sent it.
+ * Waits until a call has ended, for as long as a settlement of a payment. Any process may have sent
+ * it.
  *
  * @returns the call, still `sent` where the time is over
  * @throws CallerGoneError, RpcError, ZodError, DatabaseError
@@ -55,8 +56,9 @@ export async function followCall(
 }
 
 /**
- * A caller may ask for one call as often as it likes: its requests share the questions to a node. A call
- * that has ended asks none. Its look is not shared: the same request may have sent it again meanwhile.
+ * A caller may ask for one call as often as it likes: its requests share the questions to a node. A
+ * call that has ended asks none. Its look is not shared: the same request may have sent it again
+ * meanwhile.
  */
 function shareLook(
   { looks, pause }: Pick<HostedContext, "pause" | "looks">,

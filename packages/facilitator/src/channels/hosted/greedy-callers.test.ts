@@ -25,7 +25,9 @@ describe.each(engines)("callers and buyers that take from others, on %s", (engin
   });
   afterEach(() => here?.stop());
 
-  /** Starts a facilitator that asks its node through a proxy, which counts the calls of a method. */
+  /**
+   * Starts a facilitator that asks its node through a proxy, which counts the calls of a method.
+   */
   async function startCounting(method: string) {
     const seen = { count: 0 };
     const node = await startNodeProxy(here.devnet.rpcUrl, (call, ask) => {

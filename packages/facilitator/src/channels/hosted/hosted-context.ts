@@ -28,9 +28,15 @@ export interface HostedContext {
   trials: LookLimit;
   /** One request of a call decides at a time. */
   turns: KeyedMutex<string>;
-  /** Calls of each caller and network that this process has sent, and whose transactions may be open. */
+  /**
+   * Calls of each caller and network that this process has sent, and whose transactions may be
+   * open.
+   */
   sent: Map<string, Set<Hex>>;
-  /** Looks at calls: requests that wait for the same one share them, for half a poll after their ends. */
+  /**
+   * Looks at calls: requests that wait for the same one share them, for half a poll after their
+   * ends.
+   */
   looks: Map<string, Promise<CallerCall | undefined>>;
   /** Resolves after a time. */
   pause: (ms: number) => Promise<void>;

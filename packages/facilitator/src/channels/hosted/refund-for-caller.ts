@@ -30,8 +30,8 @@ const refundedTopic = topicOf("Refunded(bytes32,address,uint128)");
 
 /**
  * Gives back what a caller's channel holds, after the claims that its seller sends along, in one
- * transaction. The nonce of the escrow lets it happen once. The seller alone knows what was charged: an
- * amount that reaches into it is its own loss.
+ * transaction. The nonce of the escrow lets it happen once. The seller alone knows what was
+ * charged: an amount that reaches into it is its own loss.
  *
  * @throws FacilitatorError, CallerLimitedError, RpcError, ZodError, DatabaseError
  */
@@ -215,8 +215,8 @@ function countRefused({ escrow: { metrics, place } }: HostedNetwork, refused: Re
 }
 
 /**
- * Tries claim and refund in one `eth_call`, as their authorizer would send them: that needs no signature.
- * A refund's signature could be sent without the claim before it.
+ * Tries claim and refund in one `eth_call`, as their authorizer would send them: that needs no
+ * signature. A refund's signature could be sent without the claim before it.
  */
 async function tryRefund(
   { escrow: { settlement, place } }: HostedNetwork,

@@ -45,8 +45,8 @@ export function callIdOf(kind: string, parts: readonly (string | bigint)[]): Hex
 
 /**
  * Takes the caller's gas, stores the call with its transaction, and sends it by a relayer of this
- * process. Nothing leaves the process before it is on the disk. Where another process was first, its
- * call is the one to follow.
+ * process. Nothing leaves the process before it is on the disk. Where another process was first,
+ * its call is the one to follow.
  *
  * It waits for a relayer, or for a lower price of gas, for a part of the request's time.
  *
@@ -78,7 +78,8 @@ export async function sendCall(
       },
     });
   try {
-    // One of a caller's calls waits for a relayer at a time: those of others do not wait behind them.
+    // One of a caller's calls waits for a relayer at a time: those of others do not wait behind
+    // them.
     const turn = `${place.network}/caller/${caller}`;
     await hosted.turns.run(turn, () => keepSending(hosted, permitted, { call, send }));
     metrics.callerCalls.inc({ network: place.network, kind, outcome: "sent" });

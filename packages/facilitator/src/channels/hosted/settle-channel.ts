@@ -7,8 +7,8 @@ import { refundForCaller } from "./refund-for-caller.ts";
 import { settleForCaller } from "./settle-for-caller.ts";
 
 /**
- * Makes the call of the escrow that a caller asks for, by the payload's type. Nothing is asked of a node
- * or of the ledger before the caller's receivers were compared.
+ * Makes the call of the escrow that a caller asks for, by the payload's type. Nothing is asked of a
+ * node or of the ledger before the caller's receivers were compared.
  *
  * @throws FacilitatorError, CallerLimitedError, StoppedError, RpcError, ZodError, DatabaseError
  */

@@ -27,9 +27,9 @@ const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})
 const repeatMs = 600_000;
 
 /**
- * Sends all that was claimed to a caller's receiver. It has no nonce: one settle of a receiver in a token
- * is under way at a time, and a request meanwhile follows it. Right after one, with nothing more to send,
- * a repeated request has its answer.
+ * Sends all that was claimed to a caller's receiver. It has no nonce: one settle of a receiver in a
+ * token is under way at a time, and a request meanwhile follows it. Right after one, with nothing
+ * more to send, a repeated request has its answer.
  *
  * @throws FacilitatorError, CallerLimitedError, RpcError, ZodError, DatabaseError
  */

@@ -21,8 +21,8 @@ type Requirements = ChannelVerification["paymentRequirements"];
 type Reason = ChannelReason | ChannelRefusalReason | InvalidReason;
 
 /**
- * Verifies a payload of a buyer against the chain, in the order of the public specification. It changes
- * nothing, and knows no sum that was charged: the seller compares that.
+ * Verifies a payload of a buyer against the chain, in the order of the public specification. It
+ * changes nothing, and knows no sum that was charged: the seller compares that.
  *
  * @throws FacilitatorError, RpcError, ZodError
  */
@@ -85,8 +85,8 @@ export function isExecuted(
 }
 
 /**
- * Compares a voucher with its channel. Money that its payer withdraws covers none: a seller may learn of
- * a withdrawal from here alone.
+ * Compares a voucher with its channel. Money that its payer withdraws covers none: a seller may
+ * learn of a withdrawal from here alone.
  */
 export function findFault(
   { type, voucher: { maxClaimableAmount: ceiling } }: Payload,

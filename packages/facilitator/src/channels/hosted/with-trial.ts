@@ -2,8 +2,9 @@ import { type Address, CallerLimitedError } from "@coinslot/protocol";
 import type { HostedContext } from "./hosted-context.ts";
 
 /**
- * Runs a trial within the limit of its caller: one in vain has cost a node's work, and no money. Those of
- * a buyer's payload count for its payer at this caller: other buyers of the same seller are served.
+ * Runs a trial within the limit of its caller: one in vain has cost a node's work, and no money.
+ * Those of a buyer's payload count for its payer at this caller: other buyers of the same seller
+ * are served.
  *
  * @throws CallerLimitedError where the caller has had too many of them in a minute
  */

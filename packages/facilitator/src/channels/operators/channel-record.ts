@@ -18,7 +18,9 @@ export const channelRecordSchema = z.object({
   receiverAuthorizer: z.string(),
   token: z.string(),
   withdrawDelaySeconds: z.number(),
-  /** `open`, `withdrawing`, `refunding`, `exhausted` or `owing`; `unread` before its first reading. */
+  /**
+   * `open`, `withdrawing`, `refunding`, `exhausted` or `owing`; `unread` before its first reading.
+   */
   state: z.string(),
   charged: moneySchema,
   /** At the head of the chain. */

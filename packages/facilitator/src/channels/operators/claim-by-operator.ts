@@ -13,8 +13,8 @@ export const claimReportSchema = z.object({
   amounts: z.array(moneySchema),
   refused: z.array(z.object({ channel: z.string(), error: z.string() })),
   /**
-   * Why others wait: `no_relayer`, `too_dear`, `no_funds`, `refused`, `no_signature`, or `no_key` of
-   * their authorizer.
+   * Why others wait: `no_relayer`, `too_dear`, `no_funds`, `refused`, `no_signature`, or `no_key`
+   * of their authorizer.
    */
   waiting: z.string().nullable(),
 });

@@ -14,8 +14,8 @@ const dayMs = 86_400_000;
 export const channelResult = z.object({
   channel: channelRecordSchema,
   /**
-   * Claims, refunds, and deposits that requests brought, the newest first. Ended claims and deposits
-   * are kept for 30 days.
+   * Claims, refunds, and deposits that requests brought, the newest first. Ended claims and
+   * deposits are kept for 30 days.
    */
   steps: z.array(
     z.object({

@@ -25,9 +25,9 @@ const maxAttempts = 5;
 const pauseMs = 300;
 
 /**
- * Begins a refund for the operator, without a voucher of the buyer's: it pays the channel's payer, and
- * no limit holds. It is refused while another refund of the channel is under way: joined to that
- * one, the same question would begin a refund of its own later.
+ * Begins a refund for the operator, without a voucher of the buyer's: it pays the channel's payer,
+ * and no limit holds. It is refused while another refund of the channel is under way: joined to
+ * that one, the same question would begin a refund of its own later.
  *
  * @returns the refund, on the disk and on its way
  * @throws OperationRefusedError in words for the operator

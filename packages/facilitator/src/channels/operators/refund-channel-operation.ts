@@ -4,8 +4,8 @@ import { defineOperation } from "../../operators/operation.ts";
 import { networkArgument } from "../../reads/wire-forms.ts";
 
 /**
- * Gives back what was not charged on a channel, to its payer, or a part of it. A repetition with the
- * same key begins nothing more. While another refund of the channel runs, it is refused.
+ * Gives back what was not charged on a channel, to its payer, or a part of it. A repetition with
+ * the same key begins nothing more. While another refund of the channel runs, it is refused.
  */
 export const refundChannelOperation = defineOperation({
   name: "channels.refund",

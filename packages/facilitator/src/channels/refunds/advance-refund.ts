@@ -22,8 +22,8 @@ const firstRestMs = 5_000;
 const longestRestMs = 600_000;
 
 /**
- * Brings one refund as far as the chain allows: signs it, sends it again, notes its events, ends it.
- * Another process may do the same at once, and may have died at any step before.
+ * Brings one refund as far as the chain allows: signs it, sends it again, notes its events, ends
+ * it. Another process may do the same at once, and may have died at any step before.
  *
  * @throws RefundMovedError, RpcError, ZodError, DatabaseError; what was stored stays
  */
@@ -130,8 +130,8 @@ async function followRefund(
 }
 
 /**
- * The nonce has finally passed, so no signature for it is good. It is done, unless another refund has
- * used the nonce up and moved less.
+ * The nonce has finally passed, so no signature for it is good. It is done, unless another refund
+ * has used the nonce up and moved less.
  */
 async function conclude(
   channels: ChannelsContext,
@@ -176,8 +176,8 @@ async function readFinal(channels: ChannelsContext, found: RefundCase) {
 }
 
 /**
- * Its transaction has gone, or was reverted with the nonce unused: the same nonce and amount go again,
- * after a rest that doubles.
+ * Its transaction has gone, or was reverted with the nonce unused: the same nonce and amount go
+ * again, after a rest that doubles.
  */
 async function resend(
   channels: ChannelsContext,

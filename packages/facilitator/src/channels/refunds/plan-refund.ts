@@ -23,11 +23,12 @@ export type RefundDecision =
   | { kind: "refused"; reason: ChannelRefusalReason };
 
 /**
- * The amount is exact: balance − base, by the smaller balance of the head and of `serveAfter`. So the
- * signed refund leaves all that was charged in the escrow, also where it is sent without the claim.
+ * The amount is exact: balance − base, by the smaller balance of the head and of `serveAfter`. So
+ * the signed refund leaves all that was charged in the escrow, also where it is sent without the
+ * claim.
  *
- * A withdrawal that ends in between makes the balance smaller, and the signed amount would then reach
- * into charged money. So unclaimed money is claimed first while one runs.
+ * A withdrawal that ends in between makes the balance smaller, and the signed amount would then
+ * reach into charged money. So unclaimed money is claimed first while one runs.
  */
 export async function planRefund(
   channels: ChannelsContext,

@@ -38,8 +38,9 @@ const pending = { state: "pending", retryAfterSeconds: 2 } as const;
  * Serves a refund whose voucher was checked: waits for the channel's requests, compares, locks, and
  * then waits for its event without holding the channel's queue.
  *
- * A voucher is its bearer's: a claim may have shown it. So any reader of the chain may ask for a refund
- * of a channel whose charges were all claimed. It pays the channel's payer, and the limits bound its gas.
+ * A voucher is its bearer's: a claim may have shown it. So any reader of the chain may ask for a
+ * refund of a channel whose charges were all claimed. It pays the channel's payer, and the limits
+ * bound its gas.
  */
 export async function serveRefund(
   context: SalesContext,

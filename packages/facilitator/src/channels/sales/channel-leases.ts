@@ -5,8 +5,9 @@ import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import type { Logger } from "../../logger.ts";
 
 /**
- * Channels whose reserved run this process keeps from one request to the next, so that none reserves
- * for itself. Only those whose requests all come to this process; a SQLite ledger needs none.
+ * Channels whose reserved run this process keeps from one request to the next, so that none
+ * reserves for itself. Only those whose requests all come to this process; a SQLite ledger needs
+ * none.
  */
 export interface ChannelLeases {
   /**

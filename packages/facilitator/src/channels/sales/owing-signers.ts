@@ -9,8 +9,8 @@ import type { Logger } from "../../logger.ts";
 /** Signers of one network that owe for what was lost. */
 export interface OwingSigners {
   /**
-   * Whether a signer owes on another channel than this one. For a signer that owes nothing, the ledger
-   * is not asked.
+   * Whether a signer owes on another channel than this one. For a signer that owes nothing, the
+   * ledger is not asked.
    *
    * @throws DatabaseError
    */
@@ -25,10 +25,12 @@ const maxAgeMs = 15_000;
 const maxOwing = 10_000;
 
 /**
- * Creates the set of signers that owe. A channel's own loss is in its row, which each request reads. A
- * loss on another channel of the signer counts within `freshMs` and a read, in any process.
+ * Creates the set of signers that owe. A channel's own loss is in its row, which each request
+ * reads. A loss on another channel of the signer counts within `freshMs` and a read, in any
+ * process.
  *
- * @param options.leastLoss a smaller loss counts as none: the seller has not claimed so little either
+ * @param options.leastLoss a smaller loss counts as none: the seller has not claimed so little
+ * either
  */
 export function createOwingSigners({
   ledger,

@@ -39,7 +39,9 @@ const config: ChannelConfig = {
   salt: numberToHex(0, { size: 32 }),
 };
 
-/** A step of a history. `at`: the process; `amount`: a part of the price, or of the chain's sums. */
+/**
+ * A step of a history. `at`: the process; `amount`: a part of the price, or of the chain's sums.
+ */
 const anyStep = fc.record({
   kind: fc.constantFrom(
     ...(["buy", "buy", "buy", "old", "high", "lose", "repeat", "drop", "freeze", "wake"] as const),

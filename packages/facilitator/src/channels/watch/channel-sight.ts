@@ -23,8 +23,8 @@ export interface SeenChannel {
 }
 
 /**
- * `absent`: the chain has no money in this channel. `blind`: the chain is not followed at the moment,
- * so no voucher counts; it may come again.
+ * `absent`: the chain has no money in this channel. `blind`: the chain is not followed at the
+ * moment, so no voucher counts; it may come again.
  */
 export type Sight = SeenChannel | { kind: "absent" } | { kind: "blind"; retryAfterSeconds: number };
 

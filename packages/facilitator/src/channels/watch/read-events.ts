@@ -53,8 +53,8 @@ export async function readChangedChannels(
 }
 
 /**
- * Answers of nodes about events of some blocks, in their order. A node that refuses a range is asked
- * for its halves.
+ * Answers of nodes about events of some blocks, in their order. A node that refuses a range is
+ * asked for its halves.
  *
  * @throws RpcError where a block's events cannot be read
  */

@@ -65,7 +65,8 @@ export function createChannelSight(
     const watch = await watchNow();
     if (watch === undefined || !isSince(watch)) return undefined;
     const ageSeconds = ledger.now() / 1_000 - watch.block.time;
-    // This machine's date may be wrong. The time that has passed here is not, nor is the database's.
+    // This machine's date may be wrong. The time that has passed here is not, nor is the
+    // database's.
     const at = movedAt();
     const stillSeconds = (at === undefined ? watch.ageMs : clock.now() - at) / 1_000;
     return Math.max(ageSeconds, stillSeconds) <= config.withdrawDelay / 4 ? watch : undefined;
@@ -73,8 +74,8 @@ export function createChannelSight(
 
   /**
    * Whether an event may be missing that the watcher would find in the next audit: it reads the
-   * channels alone that have unclaimed money, and not too little to be claimed. Another one that was
-   * not charged for a while may have been emptied behind a node that hides events.
+   * channels alone that have unclaimed money, and not too little to be claimed. Another one that
+   * was not charged for a while may have been emptied behind a node that hides events.
    */
   function isUnaudited({ channel, state }: SeenChannel, { withdrawDelay }: ChannelConfig): boolean {
     const { charged, last, channelId } = channel;

@@ -34,8 +34,8 @@ export type RoundOutcome = "watched" | "waiting" | "lease_lost";
 
 /**
  * Brings all mirrors to the head, and then records its block. It reads the channels that an event
- * names, those that move, and now and then all with unclaimed money: a node that leaves out an event
- * hides a withdrawal for that long, and no longer.
+ * names, those that move, and now and then all with unclaimed money: a node that leaves out an
+ * event hides a withdrawal for that long, and no longer.
  *
  * A round that fails records nothing, so that vouchers are refused once the last block is too old.
  *
@@ -80,10 +80,10 @@ export async function watchRound(
 }
 
 /**
- * Compares the head with the last round's block. `behind`: the node has not come there yet. `false`:
- * no chain has come there. A head that one node has called far too high would else stop the watch
- * until the chain is as high: no withdrawal would be seen. A node that is merely behind is not
- * believed: its blocks are old, or it is within `finalAfter`, or it catches up.
+ * Compares the head with the last round's block. `behind`: the node has not come there yet.
+ * `false`: no chain has come there. A head that one node has called far too high would else stop
+ * the watch until the chain is as high: no withdrawal would be seen. A node that is merely behind
+ * is not believed: its blocks are old, or it is within `finalAfter`, or it catches up.
  */
 async function compare(
   { context: { clock, ledger, logger }, settlement: { network }, settings }: ChannelsContext,

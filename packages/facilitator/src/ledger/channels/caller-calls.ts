@@ -128,8 +128,8 @@ export async function insertCall(
 }
 
 /**
- * `sent` → `done`, `failed`, of the transaction that was looked at: one that another process has sent
- * meanwhile stays.
+ * `sent` → `done`, `failed`, of the transaction that was looked at: one that another process has
+ * sent meanwhile stays.
  */
 export async function endCall(
   ledger: LedgerContext,

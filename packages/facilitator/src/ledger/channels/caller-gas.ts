@@ -45,8 +45,9 @@ export async function findGasLimit(
 }
 
 /**
- * Takes gas of a caller's share before a transaction of it: the sum of all gas limits of the last hour
- * stays within the share, and those that buyers cause within half of it. One call alone always passes.
+ * Takes gas of a caller's share before a transaction of it: the sum of all gas limits of the last
+ * hour stays within the share, and those that buyers cause within half of it. One call alone always
+ * passes.
  *
  * The racer is another process that takes of the same share: both may pass the limit by one call. A
  * process that dies before its transaction leaves the row, which counts for an hour.
@@ -61,7 +62,9 @@ export function takeGas(
   return ledger.write((transaction) => takeGasWith(ledger, transaction, { ...limit, ...wanted }));
 }
 
-/** Takes gas of a caller's share in the transaction of the row that needs it: one has both, or none. */
+/**
+ * Takes gas of a caller's share in the transaction of the row that needs it: one has both, or none.
+ */
 export async function takeGasWith(
   ledger: Pick<LedgerContext, "now" | "dialect">,
   transaction: Transaction<LedgerSchema>,

@@ -47,8 +47,8 @@ export class ClaimOvertakenError extends Error {
 const sent = sql.lit("sent" as const);
 
 /**
- * Writes the rows of a claim, in the transaction that stores its own: before anything is sent. Their
- * channels are read with each block from then on, and their refusals are over.
+ * Writes the rows of a claim, in the transaction that stores its own: before anything is sent.
+ * Their channels are read with each block from then on, and their refusals are over.
  *
  * The racer is an update that lowers a charge. Both lock the channel's row: the later one finds the
  * claim or the lowered charge, and is refused. So no claim asks for more than stays charged.

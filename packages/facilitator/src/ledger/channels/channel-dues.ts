@@ -33,8 +33,8 @@ export async function findDues(
 /**
  * Takes a channel off the dues, unless more was charged than the chain has finally paid.
  *
- * The racer is a charge. It holds the channel's row until its commit, and finds the due there, so it
- * writes none. Without the lock, this delete would miss that charge and take its due away: money
+ * The racer is a charge. It holds the channel's row until its commit, and finds the due there, so
+ * it writes none. Without the lock, this delete would miss that charge and take its due away: money
  * that no process claims. With it, this one waits and then sees the charge.
  *
  * @returns whether nothing is due any more

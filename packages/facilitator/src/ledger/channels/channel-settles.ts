@@ -65,7 +65,8 @@ interface ReceiverName {
 
 /**
  * Receivers of the channels that were claimed of, while the rows of these claims are kept. It goes
- * through the receivers by the index of the terms, and not through their channels: a loose index scan.
+ * through the receivers by the index of the terms, and not through their channels: a loose index
+ * scan.
  */
 export async function findReceivers(
   reads: LedgerReads,
@@ -108,7 +109,8 @@ async function isClaimed(
     .where("token", "=", token)
     .where("network", "=", network)
     .where("contract", "=", contract)
-    // A scalar, which is looked for row by row: PostgreSQL makes a join of all claims of an `exists`.
+    // A scalar, which is looked for row by row: PostgreSQL makes a join of all claims of an
+    // `exists`.
     .where(({ selectFrom, eb }) =>
       eb(
         selectFrom("channel_claims")

@@ -26,7 +26,9 @@ export interface ChannelState extends ChannelReading {
     | { balance: bigint; totalClaimed: bigint; block: { number: number; hash: Hex } }
     | undefined;
   isMoving: boolean;
-  /** The highest ceiling of a voucher that a claim has shown, and that covered more than it asked. */
+  /**
+   * The highest ceiling of a voucher that a claim has shown, and that covered more than it asked.
+   */
   published?: bigint | undefined;
 }
 
@@ -102,7 +104,9 @@ export async function findMoving(
   }));
 }
 
-/** Channels whose mirror is of a block above this one. No index: it is asked for after faults alone. */
+/**
+ * Channels whose mirror is of a block above this one. No index: it is asked for after faults alone.
+ */
 export async function findAbove(
   { db }: LedgerReads,
   { network, contract, number }: ChannelContract & { number: number },

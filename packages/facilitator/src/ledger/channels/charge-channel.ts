@@ -124,7 +124,8 @@ async function chargeChannels(
     .from("locked")
     .set(({ ref }) => ({
       charged: ref("locked.charged"),
-      // A voucher that charged nothing covers nothing. In a claim, all could read it, and buy with it.
+      // A voucher that charged nothing covers nothing. In a claim, all could read it, and buy with
+      // it.
       ceiling: sql`case when ${ref("locked.amount")} = ${nothing} then ${ref("channels.ceiling")}
         else ${ref("locked.ceiling")} end`,
       signature: sql`case when ${ref("locked.amount")} = ${nothing} then ${ref("channels.signature")}

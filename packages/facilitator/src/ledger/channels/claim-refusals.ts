@@ -16,8 +16,8 @@ export interface ClaimRefusal {
 const maxLength = 300;
 
 /**
- * Notes why channels could not be claimed, beside their unclaimed money: every process shows it. One
- * whose money was claimed meanwhile has no such row, and nothing is noted.
+ * Notes why channels could not be claimed, beside their unclaimed money: every process shows it.
+ * One whose money was claimed meanwhile has no such row, and nothing is noted.
  */
 export async function recordRefusals(
   ledger: LedgerContext,

@@ -18,7 +18,9 @@ export interface ClaimableChannel {
 
 const page = 500;
 
-/** All channels with unclaimed money, by their ids. They are read page by page, as they are taken. */
+/**
+ * All channels with unclaimed money, by their ids. They are read page by page, as they are taken.
+ */
 export async function* eachClaimable(
   reads: LedgerReads,
   place: ChannelContract,

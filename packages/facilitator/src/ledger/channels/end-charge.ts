@@ -46,10 +46,10 @@ export async function deliverCharges(
  * out. The covering voucher stays where a part is charged: it covers less now. Where none is, the
  * one before comes back: in a claim, all could read the later one, and buy with it.
  *
- * The racers are the next charge, a delivery mark, a refund, and a process that has taken the charge
- * over: each of them makes this one find no row. So does a claim of the charge: the chain pays what
- * it asks for, and its calldata shows the voucher. A lowered charge would sell that one's ceiling
- * again, to any reader.
+ * The racers are the next charge, a delivery mark, a refund, and a process that has taken the
+ * charge over: each of them makes this one find no row. So does a claim of the charge: the chain
+ * pays what it asks for, and its calldata shows the voucher. A lowered charge would sell that one's
+ * ceiling again, to any reader.
  *
  * @param options.base `charged` without this charge
  * @param options.amount of the charge from now on; 0 takes all of it back
@@ -117,7 +117,9 @@ export async function lowerCharge(
   return names !== undefined;
 }
 
-/** Whether more than a sum is claimed of a channel: by the chain, or by a claim that may get there. */
+/**
+ * Whether more than a sum is claimed of a channel: by the chain, or by a claim that may get there.
+ */
 async function isClaimed(
   transaction: Transaction<LedgerSchema>,
   { network, contract, channelId, sum }: ChannelKey & { sum: StoredAmount },

@@ -28,8 +28,8 @@ interface ChannelFilter {
 const duesPage = 500;
 
 /**
- * A page of channels in the order of their keys, which is that of the index. Those of `lost` have an
- * index of their own.
+ * A page of channels in the order of their keys, which is that of the index. Those of `lost` have
+ * an index of their own.
  */
 export async function findChannels(
   reads: LedgerReads,

@@ -33,8 +33,8 @@ export interface NewRefund extends ChannelKey {
 }
 
 /**
- * `busy`: a request runs, an answer may still lower its charge, a refund is under way, or the channel
- * has gone on. `limited`: too many refunds. Nothing was written.
+ * `busy`: a request runs, an answer may still lower its charge, a refund is under way, or the
+ * channel has gone on. `limited`: too many refunds. Nothing was written.
  */
 export type LockOutcome =
   | { outcome: "locked" | "busy" }
@@ -44,8 +44,9 @@ const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 
 /**
- * Locks a channel for a refund, on the disk before it returns: nothing is charged on it, reserved or
- * lowered from then on. It takes away the reserved run of a dead process. Without `limits` it is an operator's act.
+ * Locks a channel for a refund, on the disk before it returns: nothing is charged on it, reserved
+ * or lowered from then on. It takes away the reserved run of a dead process. Without `limits` it is
+ * an operator's act.
  *
  * The racers:
  * - a charge or a reserved run, here or in another process: `charged` differs, or its token lives;

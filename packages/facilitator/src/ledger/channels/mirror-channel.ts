@@ -40,8 +40,8 @@ export type MirrorOutcome =
   | { outcome: "stale" | "unknown" | "lease_lost" };
 
 /**
- * Writes a channel's mirror, with it `secure` and `lost` of the channel, and posts the change to the
- * books. A lower `secure` counts at once; a higher one must stand at `served`, too.
+ * Writes a channel's mirror, with it `secure` and `lost` of the channel, and posts the change to
+ * the books. A lower `secure` counts at once; a higher one must stand at `served`, too.
  *
  * The racers:
  * - a charge: it locks the channel's row first. One that was earlier is in `charged`, and counts as

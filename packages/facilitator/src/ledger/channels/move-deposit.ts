@@ -46,8 +46,8 @@ export async function recordDepositSent(
 }
 
 /**
- * `queued`, `sent` → `done`: the authorization is used `serveAfter` deep, by this transaction. Its gas
- * is free again for other payers with code.
+ * `queued`, `sent` → `done`: the authorization is used `serveAfter` deep, by this transaction. Its
+ * gas is free again for other payers with code.
  *
  * @returns whether this call has moved it
  */
@@ -67,8 +67,8 @@ export function recordDeposited(
 
 /**
  * `sent`, `done` → `queued`: its transaction has ended without it, or a reorganisation has taken it
- * back. It is tried and sent again while it is valid. That takes gas anew: of its caller, and of the
- * budget of payers with code.
+ * back. It is tried and sent again while it is valid. That takes gas anew: of its caller, and of
+ * the budget of payers with code.
  *
  * The racer is another deposit of the channel that is under way meanwhile: the index refuses, and
  * the next look tries again.
@@ -104,8 +104,8 @@ export async function endDeposit(ledger: LedgerContext, deposit: ChannelDeposit)
 }
 
 /**
- * `queued`, `sent` → `failed`. The gas of a payer with code counts for a minute, where a transaction may
- * have burnt it. Returns whether this call has ended it.
+ * `queued`, `sent` → `failed`. The gas of a payer with code counts for a minute, where a
+ * transaction may have burnt it. Returns whether this call has ended it.
  */
 export function failDeposit(
   ledger: LedgerContext,

@@ -68,8 +68,8 @@ export async function noteRefundEvent(
 }
 
 /**
- * `sent` → `locked`: another refund of the channel has finally used its nonce up, so its signature is
- * void, and a part of it is left to be given back.
+ * `sent` → `locked`: another refund of the channel has finally used its nonce up, so its signature
+ * is void, and a part of it is left to be given back.
  */
 export async function reopenRefund(ledger: LedgerContext, refund: ChannelRefund): Promise<void> {
   const none = { nonce: null, amount: null, transaction_id: null, hash: null, refunded: null };
@@ -85,8 +85,8 @@ export async function reopenRefund(ledger: LedgerContext, refund: ChannelRefund)
 }
 
 /**
- * Ends a refund, and unlocks its channel. No signature of it may be good any more: the escrow's nonce
- * has finally passed, or none has left this ledger's processes.
+ * Ends a refund, and unlocks its channel. No signature of it may be good any more: the escrow's
+ * nonce has finally passed, or none has left this ledger's processes.
  *
  * The racer is another process that stores its transaction: one of both finds another row.
  *

@@ -9,8 +9,8 @@ import { keyColumns } from "./channel.ts";
 import { isDepositPending, type NewDeposit, readDeposit } from "./channel-deposits.ts";
 
 /**
- * Bounds of deposits: each costs gas of the seller's. A deposit counts as often as a transaction has
- * carried it, and once at least: one that has failed may be brought again.
+ * Bounds of deposits: each costs gas of the seller's. A deposit counts as often as a transaction
+ * has carried it, and once at least: one that has failed may be brought again.
  */
 export interface DepositLimits {
   /** Of one signer in a day. */
@@ -43,9 +43,9 @@ export type QueueOutcome =
 const dayMs = 86_400_000;
 
 /**
- * Queues a deposit, on the disk before it returns: any process with a relayer sends it from then on.
- * One that has failed is queued again. Its gas is spent in the same commit: of its caller, and of the
- * budget of payers with code.
+ * Queues a deposit, on the disk before it returns: any process with a relayer sends it from then
+ * on. One that has failed is queued again. Its gas is spent in the same commit: of its caller, and
+ * of the budget of payers with code.
  *
  * The racers:
  * - other deposits and payments of the payer, also the same one at another process: they lock the
@@ -77,7 +77,9 @@ export function queueDeposit(ledger: LedgerContext, wanted: WantedDeposit): Prom
   });
 }
 
-/** Compares it with its payer's promises; where that has code, with its record and the gas budget. */
+/**
+ * Compares it with its payer's promises; where that has code, with its record and the gas budget.
+ */
 async function admitPayer(
   { dialect, codePayers: limits }: LedgerContext,
   transaction: Transaction<LedgerSchema>,

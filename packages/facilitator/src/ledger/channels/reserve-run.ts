@@ -37,7 +37,9 @@ export function reserveRun(
   }, forProcess);
 }
 
-/** Ends a reserved run that charges nothing. No effect once another request has taken the channel. */
+/**
+ * Ends a reserved run that charges nothing. No effect once another request has taken the channel.
+ */
 export async function releaseRun(
   ledger: LedgerContext,
   { network, contract, channelId, token }: ChannelKey & { token: string },

@@ -69,7 +69,9 @@ export function countRun(
   }, forProcess);
 }
 
-/** Gives a charge's answer up: it has not arrived, and the same request may have it at any process. */
+/**
+ * Gives a charge's answer up: it has not arrived, and the same request may have it at any process.
+ */
 export async function giveUpCharge(
   ledger: LedgerContext,
   { network, contract, channelId, id }: ChargeName,

@@ -62,8 +62,8 @@ const key = sql.raw("network, contract, channel_id, day, route_id, is_reversal")
 
 /**
  * Adds the next rows from before the triggers, as they were then: as they are now, without their
- * changes. Both are read by one statement, so no writer needs a lock: whatever is charged later adds
- * its change. A row that is newer than the triggers adds nothing.
+ * changes. Both are read by one statement, so no writer needs a lock: whatever is charged later
+ * adds its change. A row that is newer than the triggers adds nothing.
  *
  * @returns whether the sums contain every row
  */

@@ -7,11 +7,12 @@ import { readCommonTime } from "../queries/common-time.ts";
 const unusedMs = 86_400_000;
 
 /**
- * Deletes payers without a payment in `payments`, and without a free run that still counts. One step
- * over all payers, in the order of their addresses. The next reservation inserts the row again.
+ * Deletes payers without a payment in `payments`, and without a free run that still counts. One
+ * step over all payers, in the order of their addresses. The next reservation inserts the row
+ * again.
  *
- * The row is the lock of its payer, and a reservation takes it in two statements: it inserts the row
- * or leaves it, then locks it. Deleted in between, it would be no lock. So a step excludes all
+ * The row is the lock of its payer, and a reservation takes it in two statements: it inserts the
+ * row or leaves it, then locks it. Deleted in between, it would be no lock. So a step excludes all
  * writers of the table, of any release. Where one is under way, the step deletes nothing and waits
  * for none, since later reservations would wait behind it. A later walk looks at its payers again.
  *

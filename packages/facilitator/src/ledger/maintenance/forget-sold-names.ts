@@ -8,8 +8,8 @@ import { refreshNamesMs } from "../payments/sold-names.ts";
  *
  * A name of a program that wrote no uses counts as used now.
  *
- * The racer is a process that sells the thing again. Before this step, it writes the use: the name is
- * locked or no longer old. After it, it finds no name, and adds it under a new id.
+ * The racer is a process that sells the thing again. Before this step, it writes the use: the name
+ * is locked or no longer old. After it, it finds no name, and adds it under a new id.
  *
  * @param options `keptNames`: names of the payments that the walk has kept, and of sums
  * @returns the id after which the next step goes on; `undefined` at the end

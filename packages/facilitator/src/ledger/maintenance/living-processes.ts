@@ -18,11 +18,13 @@ export function selectAlive(
 }
 
 /**
- * Whether an old heartbeat of another process shows its death. Not where the database may have stood
- * still for all of them: this process's own heartbeat is half a lease old, too, or was so within the
- * last lease. The other half of the lease is for the interval between the heartbeats of others.
+ * Whether an old heartbeat of another process shows its death. Not where the database may have
+ * stood still for all of them: this process's own heartbeat is half a lease old, too, or was so
+ * within the last lease. The other half of the lease is for the interval between the heartbeats of
+ * others.
  *
- * The racer is a standstill in the middle of the transaction. All times are compared with its begin.
+ * The racer is a standstill in the middle of the transaction. All times are compared with its
+ * begin.
  *
  * A command of the operator sends no heartbeat, and lives too briefly to see those of others. It
  * takes silence for death. A process that wakes up looks for its token before it answers.

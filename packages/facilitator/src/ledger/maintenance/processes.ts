@@ -101,7 +101,8 @@ export async function renewHeartbeat(
 
 /**
  * @param freshMs a heartbeat that is no older stays
- * @returns what was written; `undefined` where the row lacks the last heartbeat, or a fresh one stays
+ * @returns what was written; `undefined` where the row lacks the last heartbeat, or a fresh one
+ * stays
  */
 async function updateHeartbeat(
   { dialect, processId, heartbeat }: LedgerContext,
@@ -173,7 +174,8 @@ export async function forgetProcesses(options: {
  * → `released`, for their answers died with them. A payment that had failed before is `failed`
  * again. A payment that a transaction carries, or has carried since it was reserved, is left to the
  * chain. The handler may have run for a reserved one, so a run is counted. `enqueue` has counted it
- * for a queued one. Where the silence of others says nothing, only processes without a row are dead.
+ * for a queued one. Where the silence of others says nothing, only processes without a row are
+ * dead.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.

@@ -25,9 +25,9 @@ export const keepVisitsDays = 400;
 export type RetentionStep = () => Promise<"again" | "done">;
 
 /**
- * The walks of a pass over the old rows, in this order. Their bounds are those of its first step, by
- * the earlier one of this process's clock and the database's. A clock that is ahead ends nothing.
- * Those over payers and over the dictionary of names read all of them, so few passes do.
+ * The walks of a pass over the old rows, in this order. Their bounds are those of its first step,
+ * by the earlier one of this process's clock and the database's. A clock that is ahead ends
+ * nothing. Those over payers and over the dictionary of names read all of them, so few passes do.
  *
  * A payment that is archived meanwhile, here or by another process, is read by the second walk over
  * payments. So the names that they have kept are all that payments refer to.

@@ -7,8 +7,8 @@ const dayMs = 86_400_000;
 const [escrow, locked] = [7, 12];
 
 /**
- * Channels in the books: their charges by day, the payouts of the escrow, and the block of an entry.
- * The previous release goes on beside this step, and sells by no channel.
+ * Channels in the books: their charges by day, the payouts of the escrow, and the block of an
+ * entry. The previous release goes on beside this step, and sells by no channel.
  *
  * A ledger with channels from before this step begins with what they owe and hold now. No release
  * has sold by channels, so they are few.

@@ -3,8 +3,8 @@ import { type SqlBool, sql, type Transaction } from "kysely";
 
 /**
  * Deposits in the gas budgets of their caller and of payers with code, and among the promises of
- * their payer. Channels that owe, deposits that have ended, and the receivers of channels by an index
- * each.
+ * their payer. Channels that owe, deposits that have ended, and the receivers of channels by an
+ * index each.
  *
  * The previous release goes on beside this step. Deposits that it queues have no gas, and count in
  * no budget.
@@ -47,7 +47,8 @@ export async function boundDeposits<Schema>(
     .columns(["network", "contract", "channel_id"])
     .where(sql<SqlBool>`lost > ${sql.lit(amount.encode(0n))}`)
     .execute();
-  // The receiver first: PostgreSQL without statistics would read channels by their network through it.
+  // The receiver first: PostgreSQL without statistics would read channels by their network through
+  // it.
   await schema
     .createIndex("channel_terms_receivers")
     .on("channel_terms")

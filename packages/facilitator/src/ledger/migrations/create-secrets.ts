@@ -1,7 +1,9 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 
-/** One row for each secret that the processes of a ledger share. The previous release reads none. */
+/**
+ * One row for each secret that the processes of a ledger share. The previous release reads none.
+ */
 export async function createSecrets<Schema>(
   transaction: Transaction<Schema>,
   { types }: Dialect,

@@ -10,8 +10,8 @@ const closed = "('final', 'void')";
  * Refunds: the business row, and the columns that tie it to payments. README.md, "Refunds", gives
  * the states.
  *
- * `refund_of` marks a row of `payments` that is a refund's operation: its payer is the float. Such a
- * row is in no sum and no list of sales, so the triggers of the sums pass it over. The previous
+ * `refund_of` marks a row of `payments` that is a refund's operation: its payer is the float. Such
+ * a row is in no sum and no list of sales, so the triggers of the sums pass it over. The previous
  * release goes on beside this step. It settles a refund's operation as any payment, and serves no
  * payment whose refund has begun, for that has a `delivered_at` as well.
  */

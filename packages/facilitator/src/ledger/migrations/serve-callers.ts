@@ -2,8 +2,8 @@ import type { Dialect } from "@coinslot/storage";
 import { type SqlBool, sql, type Transaction } from "kysely";
 
 /**
- * Calls of the escrow that callers of a hosted facilitator ask for, and the gas of them. The previous
- * release goes on beside this step: it serves no channels to callers.
+ * Calls of the escrow that callers of a hosted facilitator ask for, and the gas of them. The
+ * previous release goes on beside this step: it serves no channels to callers.
  */
 export async function serveCallers<Schema>(
   { schema }: Transaction<Schema>,

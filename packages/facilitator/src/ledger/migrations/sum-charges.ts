@@ -8,8 +8,8 @@ const key = ["network", "contract", "channel_id"] as const;
  * README.md, "Sums of charges", gives their rules.
  *
  * Triggers write the changes, so the previous release, which goes on beside this step, writes them
- * too. Charges from before this step are added afterwards, in steps: `charge_sums_progress` says how
- * far.
+ * too. Charges from before this step are added afterwards, in steps: `charge_sums_progress` says
+ * how far.
  */
 export async function sumCharges<Schema>(
   transaction: Transaction<Schema>,

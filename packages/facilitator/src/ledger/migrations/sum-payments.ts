@@ -10,8 +10,8 @@ const unpaid = "('failed', 'expired', 'released')";
  * their rules.
  *
  * Triggers write the changes, so the previous release, which goes on beside this step, writes them
- * too. Payments that ended before this step are summed afterwards, in steps: `payment_sums_progress`
- * says how far. No index is added: to build one would lock a large table.
+ * too. Payments that ended before this step are summed afterwards, in steps:
+ * `payment_sums_progress` says how far. No index is added: to build one would lock a large table.
  */
 export async function sumPayments<Schema>(
   transaction: Transaction<Schema>,
@@ -71,8 +71,8 @@ function change(row: "old" | "new", step: -1 | 0 | 1): string {
   return `insert into payment_changes (${columns}) values (${row}.id, ${row}.created_at / 86400000, ${row}.network, ${row}.asset, coalesce(${row}.route_id, 0), ${row}.state, ${row}.value, ${step});`;
 }
 
-// SQLite has no `if`: a trigger for each step. One trigger of four conditional statements takes eight
-// times as long for a confirmed payment.
+// SQLite has no `if`: a trigger for each step. One trigger of four conditional statements takes
+// eight times as long for a confirmed payment.
 const entered = { condition: `new.state in ${ended}`, statement: change("new", 1) };
 const left = { condition: `old.state in ${ended}`, statement: change("old", -1) };
 const listed = {

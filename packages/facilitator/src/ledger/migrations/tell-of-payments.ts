@@ -5,7 +5,8 @@ import { sql, type Transaction } from "kysely";
  * Events of payments and refunds, for the outbox. `../README.md`, "Events", gives their rules.
  *
  * Triggers write them, so the previous release, which goes on beside this step, writes them too. No
- * statement of the engine changes. Without a subscription a change costs one probe of an empty table.
+ * statement of the engine changes. Without a subscription a change costs one probe of an empty
+ * table.
  */
 export async function tellOfPayments<Schema>(
   transaction: Transaction<Schema>,

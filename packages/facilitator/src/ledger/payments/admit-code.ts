@@ -58,12 +58,12 @@ export interface CodeAdmission {
  * for nothing then. A record is one network's, and begins
  * anew with every transaction that moved nothing, unless another sender's stands before it.
  *
- * A deposit into a channel takes a place and gas as a payment does. It vouches for nothing: its payer
- * can take it back.
+ * A deposit into a channel takes a place and gas as a payment does. It vouches for nothing: its
+ * payer can take it back.
  *
- * The racers are reservations and deposits at other processes. A payer's own are decided under the lock on its
- * row, which the caller holds. The budget is decided under the lock on the network's row, which is
- * taken after those of payers.
+ * The racers are reservations and deposits at other processes. A payer's own are decided under the
+ * lock on its row, which the caller holds. The budget is decided under the lock on the network's
+ * row, which is taken after those of payers.
  */
 export async function readCodeAdmission(options: {
   transaction: Transaction<LedgerSchema>;

@@ -15,8 +15,8 @@ export interface SpentGas {
 }
 
 /**
- * Gas spent by payments, and by deposits into channels, of payers with code on one network. Times are
- * milliseconds that are left.
+ * Gas spent by payments, and by deposits into channels, of payers with code on one network. Times
+ * are milliseconds that are left.
  */
 export interface CodeBudget {
   nowMs: number;
@@ -104,8 +104,8 @@ export async function readCodeBudget(options: {
 }
 
 /**
- * Adds deposits into channels: those that are queued or sent, and for a minute those that a transaction
- * has carried in vain. A deposit's own row has its gas, until it counts no more.
+ * Adds deposits into channels: those that are queued or sent, and for a minute those that a
+ * transaction has carried in vain. A deposit's own row has its gas, until it counts no more.
  */
 async function addDeposits(
   transaction: Transaction<LedgerSchema>,

@@ -102,8 +102,8 @@ function oldestReadings(requests: readonly PromiseRequest[]): Map<Network, numbe
 }
 
 /**
- * Open payments of these payers, and those executed after a block of their network. Deposits that are
- * not final: the one that was executed has a block.
+ * Open payments of these payers, and those executed after a block of their network. Deposits that
+ * are not final: the one that was executed has a block.
  */
 export function selectPromises(options: {
   db: Kysely<LedgerSchema>;
@@ -180,7 +180,9 @@ export async function findPromisedDeposits(
   }));
 }
 
-/** Deposits that are not final. The block of an executed one is known, or it is of an older release. */
+/**
+ * Deposits that are not final. The block of an executed one is known, or it is of an older release.
+ */
 function openDepositsOf(db: Kysely<LedgerSchema>) {
   return (
     db

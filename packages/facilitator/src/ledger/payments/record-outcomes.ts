@@ -46,7 +46,9 @@ export interface PaymentOutcomes {
         transactionId?: string | undefined;
         inclusion?: Inclusion | undefined;
         gasShare?: bigint | undefined;
-        /** Gas of our transaction that the budget of payers with code bills. Default: all at risk. */
+        /**
+         * Gas of our transaction that the budget of payers with code bills. Default: all at risk.
+         */
         billedGas?: bigint | undefined;
         /** Its payer's record begins anew; one that is to blame is refused from now on. */
         burn?: GasBurn | undefined;

@@ -5,8 +5,8 @@ const toleratedMs = 10_000;
 
 /**
  * The earlier one of this process's clock and the database's, in Unix milliseconds. A process ends
- * by time what belongs to others too, and its own clock may be ahead. A SQLite file has one process,
- * and so one clock.
+ * by time what belongs to others too, and its own clock may be ahead. A SQLite file has one
+ * process, and so one clock.
  */
 export async function readCommonTime(
   ledger: Pick<LedgerContext, "db" | "dialect" | "now">,

@@ -26,8 +26,8 @@ export async function findFailed(ledger: LedgerReads, page: Page): Promise<Order
 }
 
 /**
- * Payments in the queue, or in a transaction, that are valid only before a time, in Unix seconds, or
- * less.
+ * Payments in the queue, or in a transaction, that are valid only before a time, in Unix seconds,
+ * or less.
  */
 export async function findOverdue(
   ledger: LedgerReads,

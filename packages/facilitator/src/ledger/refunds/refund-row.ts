@@ -128,7 +128,9 @@ export function sumOfRefunds(rows: readonly RefundRow[], { amount }: Dialect): b
   );
 }
 
-/** End of the last form that may be valid: an earlier one may be good for longer than the newest. */
+/**
+ * End of the last form that may be valid: an earlier one may be good for longer than the newest.
+ */
 export function latestEnd(
   { valid_before }: Pick<RefundRow, "valid_before">,
   validBefore: bigint,

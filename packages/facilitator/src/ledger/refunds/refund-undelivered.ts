@@ -108,7 +108,8 @@ async function postponeTo(
 
 /**
  * Decides on one payment, under the locks of its payer and of its row. A request that is being
- * served with it postpones the decision. A payment that leaves its block comes again by the trigger.
+ * served with it postpones the decision. A payment that leaves its block comes again by the
+ * trigger.
  */
 async function refundOne(
   ledger: LedgerContext,
@@ -179,8 +180,9 @@ async function refundOne(
 }
 
 /**
- * Sum of the day's automatic refunds of a token. Two processes may take the worker's lease one after
- * the other while a transaction of the first one is still open: the second one waits for its end.
+ * Sum of the day's automatic refunds of a token. Two processes may take the worker's lease one
+ * after the other while a transaction of the first one is still open: the second one waits for its
+ * end.
  */
 async function sumOfDay(
   { dialect, now }: LedgerContext,

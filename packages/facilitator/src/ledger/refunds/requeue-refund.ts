@@ -3,7 +3,8 @@ import { is } from "../states.ts";
 
 /**
  * `failed` → `queued`: the operation of a refund, under the same authorization. It keeps its order,
- * its reason and its count of attempts, as a payment that is reserved again. Not one that is closed.
+ * its reason and its count of attempts, as a payment that is reserved again. Not one that is
+ * closed.
  */
 export async function requeueRefund(ledger: LedgerContext, operation: string): Promise<boolean> {
   const { numUpdatedRows } = await ledger.write((transaction) =>

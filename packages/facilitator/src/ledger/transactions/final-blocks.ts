@@ -128,7 +128,10 @@ function* inSteps(blocks: readonly KnownBlock[]): Generator<readonly KnownBlock[
   }
 }
 
-/** As an expression, hashes are compared after the lookup: SQLite would look up each with each number. */
+/**
+ * As an expression, hashes are compared after the lookup: SQLite would look up each with each
+ * number.
+ */
 function isIn(blocks: readonly KnownBlock[]) {
   return (where: ExpressionBuilder<LedgerSchema, "final_blocks">) =>
     where.and([

@@ -91,8 +91,8 @@ export function loseTransaction(ledger: LedgerContext, id: string): Promise<void
  * key come back, the chain waits for such a nonce, and the transaction is open again.
  *
  * The racer is a process that gets the key, takes the relayer's lease, and reads what is open. It
- * would wait for the nonce of one that is given up after that. So nothing is given up under a lease,
- * and the lease is taken either before this, or once this has ended.
+ * would wait for the nonce of one that is given up after that. So nothing is given up under a
+ * lease, and the lease is taken either before this, or once this has ended.
  */
 export function giveUpTransactions(
   ledger: LedgerContext,

@@ -64,7 +64,9 @@ export interface LeftRows {
   network: Network;
   ids: readonly string[];
   blocks: readonly KnownBlock[];
-  /** A block of the chain before all that have left: their authorizations were unused at its end. */
+  /**
+   * A block of the chain before all that have left: their authorizations were unused at its end.
+   */
   unusedAtBlock: number;
 }
 
@@ -73,8 +75,8 @@ export interface LeftRows {
  * transaction, which is open again; → `queued` where it is not final here. They are followed as
  * after any reorganisation: sent again, found in another block, or ended.
  *
- * A transaction that the relayer has opened again before may be settled at this moment, by a receipt
- * that names no outcome for what was confirmed. So its payments leave it: another sender's
+ * A transaction that the relayer has opened again before may be settled at this moment, by a
+ * receipt that names no outcome for what was confirmed. So its payments leave it: another sender's
  * execution is found by their trial. A payment whose signature retention has deleted stays, for
  * nothing could end it.
  *

@@ -61,9 +61,9 @@ const transactionSchema = z.object({
 const stepSchema = z.object({
   at: z.string(),
   /**
-   * `reserved`, `queued`, `submitted`, `replaced`, `confirmed`, `reverted`, `lost`, `failed`, `final`,
-   * `delivered`, `refund-created`, `refund-signed`, `refund-confirmed`, `refund-final`, `event`,
-   * `webhook-delivered`, `webhook-dead` or `command`. A later release may have more.
+   * `reserved`, `queued`, `submitted`, `replaced`, `confirmed`, `reverted`, `lost`, `failed`,
+   * `final`, `delivered`, `refund-created`, `refund-signed`, `refund-confirmed`, `refund-final`,
+   * `event`, `webhook-delivered`, `webhook-dead` or `command`. A later release may have more.
    */
   kind: z.string(),
   /** Doer: `process`, `relayer`, `operator`, `receiver` or `chain`, and its name. */

@@ -40,7 +40,9 @@ export async function findInChannels(reads: LedgerReads, now: number): Promise<A
   return found;
 }
 
-/** Deadlines of withdrawals that take unclaimed money soon, the nearest first; and all that is due. */
+/**
+ * Deadlines of withdrawals that take unclaimed money soon, the nearest first; and all that is due.
+ */
 async function findDeadlines(
   reads: LedgerReads,
   place: ChannelContract,

@@ -3,8 +3,9 @@ import { moneySchema } from "../wire-forms.ts";
 
 const stageSchema = z.object({
   /**
-   * `handler`: from the reservation to the queue. `plan`: to a signed transaction. `confirm`: to its
-   * block. `deliver`: from the reservation to the answer. `finalise`: from the block to finality.
+   * `handler`: from the reservation to the queue. `plan`: to a signed transaction. `confirm`: to
+   * its block. `deliver`: from the reservation to the answer. `finalise`: from the block to
+   * finality.
    */
   stage: z.string(),
   /** Payments that were measured: the newest 1,000 at most. */
@@ -26,8 +27,8 @@ const figuresSchema = z.object({
     released: z.number(),
   }),
   /**
-   * Charges on channels, of the whole day: they are summed by the day. `charged` is income, too, and
-   * stands beside `income`.
+   * Charges on channels, of the whole day: they are summed by the day. `charged` is income, too,
+   * and stands beside `income`.
    */
   channels: z
     .object({ charges: z.number(), charged: z.array(moneySchema) })

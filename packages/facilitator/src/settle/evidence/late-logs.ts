@@ -1,4 +1,6 @@
-/** Payments of one network that are used by the chain's state, and by no log that a node returns. */
+/**
+ * Payments of one network that are used by the chain's state, and by no log that a node returns.
+ */
 export interface LateLogs {
   /** Whether their logs may still come. They are awaited from the first call on. */
   mayCome(paymentId: string): boolean;

@@ -179,8 +179,8 @@ function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionRece
 }
 
 /**
- * The transaction's gas in equal parts, one for each payment that it was signed for. Its rows do not
- * tell their number: a payment that is queued again leaves them.
+ * The transaction's gas in equal parts, one for each payment that it was signed for. Its rows do
+ * not tell their number: a payment that is queued again leaves them.
  */
 function gasShareOf(
   { broadcasts }: OpenTransaction,

@@ -77,7 +77,8 @@ async function play(
           authorization: { validBefore: BigInt(Math.floor(Date.now() / 1_000) + 9) },
         }),
       }));
-  // Some are not accepted: an account that had no code a moment ago, or has burnt gas in another run.
+  // Some are not accepted: an account that had no code a moment ago, or has burnt gas in another
+  // run.
   const held = reserves ? await reserve(facilitator, paid).catch(() => undefined) : undefined;
   const { nonce } = paid.authorization;
   const settling = held ? undefined : settle(facilitator, paid);

@@ -85,7 +85,9 @@ describe("a reverting batch of payments with different depths", () => {
   });
 });
 
-/** Options of a facilitator whose time a test passes. Its lease and its transactions outlive that. */
+/**
+ * Options of a facilitator whose time a test passes. Its lease and its transactions outlive that.
+ */
 function passTime() {
   const ms = 600_000;
   let passedMs = 0;

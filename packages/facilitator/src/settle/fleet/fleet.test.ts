@@ -361,7 +361,8 @@ describe("processes that share relayers, on PostgreSQL", () => {
       clock: {
         ...systemClock,
         setTimer(run, delayMs) {
-          // Of a relayer that is about to be given back: a lease's own deadline is a little earlier.
+          // Of a relayer that is about to be given back: a lease's own deadline is a little
+          // earlier.
           if (delayMs === leaseMs) leave();
           return systemClock.setTimer(run, delayMs);
         },

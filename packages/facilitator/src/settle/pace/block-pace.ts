@@ -19,7 +19,9 @@ interface Sighting {
   at: number;
 }
 
-/** Sightings from which the pace is computed. A poll that is late by half a block moves it by 1%. */
+/**
+ * Sightings from which the pace is computed. A poll that is late by half a block moves it by 1%.
+ */
 const maxSightings = 64;
 /** A wait of more than this many blocks is a stop, unless the next one is as long. */
 const stopBlocks = 4;

@@ -28,8 +28,8 @@ export async function fitBalance(options: {
   for (let { chosen } = options; ; chosen = firstHalf(chosen)) {
     const [first, ...others] = chosen;
     if (first === undefined) {
-      // Transactions in flight give back the gas money that they do not use. A payment that goes alone
-      // costs more than most: its relayer may pay for the others.
+      // Transactions in flight give back the gas money that they do not use. A payment that goes
+      // alone costs more than most: its relayer may pay for the others.
       if (spoken === 0n && !settlesAlone) funds.cannotPay(relayer.address);
       return undefined;
     }

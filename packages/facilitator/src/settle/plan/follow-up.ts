@@ -27,9 +27,9 @@ const minBlockMs = 100;
  * A payment that comes later than that waits for the block behind. While the block is late, a
  * further transaction may leave each quarter of a block's time. After two blocks' time without one,
  * it may leave each time that the silence has doubled: the chain may be slower than its known pace.
- * The oldest transaction in flight is stuck if it is two blocks old and others came since. The chain
- * has stopped if none came for 15 s. Those behind its nonce would wait with it, and take the places.
- * Then payments gather, as they do where blocks come at once, or their pace is unknown.
+ * The oldest transaction in flight is stuck if it is two blocks old and others came since. The
+ * chain has stopped if none came for 15 s. Those behind its nonce would wait with it, and take the
+ * places. Then payments gather, as they do where blocks come at once, or their pace is unknown.
  *
  * @param dispatchMs usual time from a plan to a node's answer
  */

@@ -21,7 +21,8 @@ import type { ComposedCall } from "./compose-call.ts";
  * refusal ends the lease that was written with, and no other. A relayer that is to be given back
  * waits for this: its next holder would send the transaction only once it has reconciled.
  *
- * @returns whether it was stored. If not, the queue or the relayer has changed, or its signer rests.
+ * @returns whether it was stored. If not, the queue or the relayer has changed, or its signer
+ * rests.
  */
 export async function storeBatch(options: StoreBatchOptions): Promise<boolean> {
   const { relayer } = options;

@@ -80,7 +80,9 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
     };
   }
 
-  /** Fees by a base fee and a tip of at most this age. A full block raises the first by an eighth. */
+  /**
+   * Fees by a base fee and a tip of at most this age. A full block raises the first by an eighth.
+   */
   async function feesBy(maxAgeMs: number): Promise<{ fees: Fees; least: bigint }> {
     const { baseFeePerGas: baseFee } = await readHead(maxAgeMs);
     if (baseFee === undefined) {

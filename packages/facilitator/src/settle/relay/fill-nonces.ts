@@ -15,8 +15,8 @@ import { findBlockBefore } from "./used-nonces.ts";
  * ledger has. Those behind it can then be mined. The caller sends them.
  *
  * A nonce that the ledger has keeps its transaction. One that was settled stays as it is where a
- * node lags. One that was given up as lost is open again, to be read from the ledger. So is one that
- * counts as included, although a later block has not used its nonce.
+ * node lags. One that was given up as lost is open again, to be read from the ledger. So is one
+ * that counts as included, although a later block has not used its nonce.
  *
  * @returns the stored transactions; `lease_lost` when another process plans for this relayer now.
  */

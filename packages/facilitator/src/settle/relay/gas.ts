@@ -8,8 +8,8 @@ const transactionGas = 21_000n;
  */
 const callOverheadGas = 6_000n;
 /**
- * Gas of all calls of a batch, at most. With its calldata and the margin of its limit it stays below
- * 2^24: EIP-7825 lets no transaction use more.
+ * Gas of all calls of a batch, at most. With its calldata and the margin of its limit it stays
+ * below 2^24: EIP-7825 lets no transaction use more.
  */
 export const maxCallsGas = 13_000_000n;
 /** Default where a node returns no gas of a transfer. A stablecoin behind a proxy takes less. */

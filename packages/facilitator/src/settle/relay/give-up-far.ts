@@ -9,9 +9,9 @@ import { countUsedNonces, maxGap } from "./used-nonces.ts";
 const confirmingReads = 4;
 
 /**
- * Gives up transactions whose nonces lie so far above the chain's that their gap is not filled: that
- * would spend gas without end, for nonces that a node has made up. Their payments are queued again,
- * and go with the nonce that the chain waits for.
+ * Gives up transactions whose nonces lie so far above the chain's that their gap is not filled:
+ * that would spend gas without end, for nonces that a node has made up. Their payments are queued
+ * again, and go with the nonce that the chain waits for.
  *
  * The number is the word of a node, too. So it has to be as low for `loseMs`, in several reads, and
  * no transaction of ours may be in a block with a higher nonce. Otherwise this number is the false

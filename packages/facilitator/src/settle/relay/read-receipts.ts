@@ -36,8 +36,8 @@ export async function readReceipts(
 }
 
 /**
- * Reads the receipts of transactions whose nonces are used, at every endpoint: the first one may have
- * no receipts, and be right about all else.
+ * Reads the receipts of transactions whose nonces are used, at every endpoint: the first one may
+ * have no receipts, and be right about all else.
  */
 export async function readReceiptsEverywhere(
   { network: { rpc } }: Relayer,

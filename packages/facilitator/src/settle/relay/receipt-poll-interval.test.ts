@@ -8,7 +8,9 @@ function blocksOf(blockTimeMs: number) {
 }
 
 describe("the receipt poll interval of a fast chain", () => {
-  /** Sends transactions that are mined after this time; returns the times of the last one's polls. */
+  /**
+   * Sends transactions that are mined after this time; returns the times of the last one's polls.
+   */
   function follow(afterMs: number, { times, maxMs = 500 }: { times: number; maxMs?: number }) {
     const pace = createReceiptPollInterval({ maxMs, blocks: blocksOf(200) });
     let looks: number[] = [];

@@ -79,7 +79,9 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const { clock, logger, metrics } = options;
   const levels = new Map<Address, Level>();
   const balances = new Map<Address, { balance: bigint; at: number; uses: number }>();
-  /** The balance with which a relayer could not pay for a single payment, and until when it counts. */
+  /**
+   * The balance with which a relayer could not pay for a single payment, and until when it counts.
+   */
   const tooLow = new Map<Address, { balance: bigint; until: number }>();
   let pauseMs = readMsWhenExhausted;
   let isForced = true;

@@ -126,7 +126,9 @@ export interface Flight {
   newestAt: number;
 }
 
-/** The shared transactions of these relayers that no block holds yet; `undefined`: there is none. */
+/**
+ * The shared transactions of these relayers that no block holds yet; `undefined`: there is none.
+ */
 export function flightOf(states: readonly RelayerState[]): Flight | undefined {
   let flight: Flight | undefined;
   for (const { open } of states) {

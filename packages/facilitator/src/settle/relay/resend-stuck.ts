@@ -12,8 +12,9 @@ import { reportSigner } from "./sign-or-rest.ts";
 import { countRefusedNonces, countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
- * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself, as
- * another endpoint has its receipt, or by another sender. Ends where `lease` is over: under a new one, the relayer follows other objects.
+ * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself,
+ * as another endpoint has its receipt, or by another sender. Ends where `lease` is over: under a
+ * new one, the relayer follows other objects.
  */
 export async function resendStuck(
   relayer: Relayer,

@@ -47,11 +47,11 @@ export function doubtGap({ deep, context }: Pick<WatchContext, "deep" | "context
  * Compares the newest final blocks of ours with the chain, where a reorganisation may have been
  * deeper than final. README.md of the ledger, "Deep reorganisations", has the steps.
  *
- * It begins with one block. Each that the chain has replaced is marked, backwards, until one stands.
- * The marks outlive the process. Payments of these blocks are taken back once they are missing for
- * `times.disputeMs`: at depth, at one endpoint at least, and at none of them there. An endpoint
- * without a height, or without an answer, says nothing. Where one says nothing, the blocks must be
- * missing for `silencesBefore` times as long.
+ * It begins with one block. Each that the chain has replaced is marked, backwards, until one
+ * stands. The marks outlive the process. Payments of these blocks are taken back once they are
+ * missing for `times.disputeMs`: at depth, at one endpoint at least, and at none of them there. An
+ * endpoint without a height, or without an answer, says nothing. Where one says nothing, the blocks
+ * must be missing for `silencesBefore` times as long.
  *
  * The racers are two processes that watch, for a moment. Each write names the state before.
  *
@@ -101,8 +101,8 @@ function longestPauseMs({ settlingMs, disputeMs }: WatchContext["context"]["time
  * head are left out: a lying node alone has shown them, and a comparison would wait for them until
  * the chain is as high.
  *
- * @returns their number, and the reason to end: the next one stands, or there is none; it is above a
- * node's head; a node refuses to show it; one node shows it, and another shows another block
+ * @returns their number, and the reason to end: the next one stands, or there is none; it is above
+ * a node's head; a node refuses to show it; one node shows it, and another shows another block
  */
 async function markReplaced(
   { context, network }: WatchContext,

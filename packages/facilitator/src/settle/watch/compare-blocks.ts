@@ -8,8 +8,8 @@ import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 
 /**
  * Splits blocks into those that the chain still has, those in whose place it has others, and those
- * that a node refuses to show, such as pruned ones. A node without a height yet proves nothing: such
- * a block is in none of them.
+ * that a node refuses to show, such as pruned ones. A node without a height yet proves nothing:
+ * such a block is in none of them.
  *
  * @throws RpcError when the chain is unreachable
  */

@@ -181,8 +181,8 @@ async function readStates(
 }
 
 /**
- * Outcomes by the logs. A payment whose logs cannot be read, or may be late, waits; so does one in a
- * block that is not deep enough.
+ * Outcomes by the logs. A payment whose logs cannot be read, or may be late, waits; so does one in
+ * a block that is not deep enough.
  *
  * A submitted one without an answer waits for it, and one whose search has no beginning waits for a
  * receipt. A queued one has no transaction that would end it otherwise. So its token must answer

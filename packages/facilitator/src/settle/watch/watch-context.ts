@@ -23,7 +23,9 @@ export interface WatchContext extends BlockWatchOptions {
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
-  /** Failed payments that are used, by no log: late ones may explain them before they are closed. */
+  /**
+   * Failed payments that are used, by no log: late ones may explain them before they are closed.
+   */
   closingLogs: LateLogs;
   /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
@@ -38,9 +40,9 @@ export interface WatchContext extends BlockWatchOptions {
   seenAt: ReadonlyMap<Hex, number>;
   /**
    * The comparison of final blocks with the chain: due after a reorganisation that may have been
-   * deeper than final, and at the begin of a lease. `nextAt`: not before this time. `isUnsure`: blocks
-   * were missed since `checkedAt`, the end of the last one. `pauseMs`: before the next try, where the
-   * last one decided nothing.
+   * deeper than final, and at the begin of a lease. `nextAt`: not before this time. `isUnsure`:
+   * blocks were missed since `checkedAt`, the end of the last one. `pauseMs`: before the next try,
+   * where the last one decided nothing.
    */
   deep: { isDue: boolean; nextAt: number; isUnsure: boolean; checkedAt: number; pauseMs: number };
   /** The newest final block that was read for its time. */
