@@ -99,7 +99,7 @@ async function refund(page: Page, consoleUrl: string, transaction: string): Prom
   await page.getByRole("heading", { name: "Refund begun" }).waitFor();
 }
 
-/** What `npm start` prints. */
+/** Output of `npm start`. */
 async function start() {
   const folder = fileURLToPath(new URL("../../", import.meta.url));
   const env = { HOME: process.env.HOME ?? "", PAID_INDEXER_PORT: "0" };

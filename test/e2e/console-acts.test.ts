@@ -206,7 +206,7 @@ it("approves a refund that waits for its operator, and gives another up", {
   expect(await findFaults(page)).toEqual([]);
   await dialog.getByRole("button", { name: "Approve" }).click();
   await dialog.getByText("The refund goes on").waitFor();
-  // What was done stays to be read, though its row has left the list.
+  // The words of the act stay, though its row has left the list.
   await row(sold[0]).waitFor({ state: "detached" });
   await dialog.getByRole("button", { name: "Done" }).click();
   await row(sold[1]).getByRole("button", { name: "Cancel it" }).click();

@@ -50,7 +50,7 @@ export interface FaultReport extends Calamities {
   refunds: readonly RefundRecord[];
   /** Events that the receiver of webhooks has taken in, and the requests that it took for them. */
   webhooks: { events: number; requests: number };
-  /** What `coinslot books check` has compared. */
+  /** Counts that `coinslot books check` has compared. */
   books: string;
   rpc: ReturnType<FaultProxy["counts"]>;
   deaths: number;

@@ -14,7 +14,7 @@ export interface WebhookEvidence {
   foreign: number;
 }
 
-/** What may follow an event of the same payment, or of the same refund. */
+/** Events that may follow one of the same payment, or of the same refund. */
 const follow: Readonly<Record<string, readonly string[]>> = {
   "": ["payment.settled", "payment.failed", "refund.created"],
   "payment.settled": ["payment.reverted", "payment.final"],

@@ -181,8 +181,8 @@ function countLines(log: string, message: string): number {
 }
 
 /**
- * What no restore may cause: money that moved twice, or for nothing, and content that went out
- * unpaid.
+ * Damage that no restore may cause: money that moved twice, or for nothing, and unpaid content
+ * that went out.
  */
 function findTheft(
   bought: readonly Bought[],

@@ -20,7 +20,7 @@ interface Step {
   isTwin?: boolean;
 }
 
-/** What the seller's support does for a buyer who was served. */
+/** Acts of the seller's support for a buyer who was served. */
 const plans = {
   /** All of it. */
   whole: [{}],

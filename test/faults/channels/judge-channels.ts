@@ -57,8 +57,7 @@ function judgeSums(
 }
 
 /**
- * What was charged before a withdrawal, and stood in its amount, was claimed before its delay
- * ended.
+ * Charges from before a withdrawal that stood in its amount were claimed before its delay ended.
  */
 function judgeWithdrawals(
   { book, withdrawals }: ChannelBuyer,

@@ -15,7 +15,7 @@ interface ActOptions {
 /**
  * Runs an acting operation. Its idempotency key belongs to the intent: operation, subject and
  * argument. The key is kept before the request leaves, and used until an answer has decided. So a
- * repetition changes nothing more, also after a reload. What the page shows is read again.
+ * repetition changes nothing more, also after a reload. All that the page shows is read again.
  *
  * @throws ApiError
  */

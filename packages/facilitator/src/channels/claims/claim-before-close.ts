@@ -8,7 +8,7 @@ const lookMs = 250;
 /** Plans at most: a transaction may end without its claims. */
 const maxPlans = 3;
 
-/** What the claim needs of a running network. */
+/** Parts of a running network that the claim needs. */
 interface Closing {
   context: Pick<ChannelsContext["context"], "ledger" | "clock" | "logger">;
   settings: Pick<ChannelsContext["settings"], "claimAtCloseMs">;

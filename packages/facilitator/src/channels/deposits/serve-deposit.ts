@@ -219,7 +219,7 @@ function owes(
 }
 
 /**
- * The channel after a deposit. What was lost is paid by it first. With a withdrawal or a
+ * The channel after a deposit. It pays for lost money first. With a withdrawal or a
  * reorganisation, the balance may be more than what is secure.
  */
 function withDeposit(channel: Channel, amount: bigint): Channel {

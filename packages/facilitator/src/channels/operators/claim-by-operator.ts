@@ -9,7 +9,7 @@ export const claimReportSchema = z.object({
   network: z.string(),
   /** Channels whose claim is signed, on the disk, and on its way. */
   sent: z.number(),
-  /** What these claims bring, by token. */
+  /** Amounts that these claims bring, by token. */
   amounts: z.array(moneySchema),
   refused: z.array(z.object({ channel: z.string(), error: z.string() })),
   /**

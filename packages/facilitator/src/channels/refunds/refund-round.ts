@@ -47,7 +47,7 @@ export async function openCase(
     readChannelConfig(context.ledger, refund),
   ]);
   if (channel === undefined || config === undefined) return undefined;
-  // What is signed must know of each withdrawal.
+  // The signed amount must know of each withdrawal.
   const maxAgeMs = refund.state === "locked" ? 0 : network.pollMs / 2;
   const header = await network.watcher.read(maxAgeMs);
   const head = { number: Number(header.number), hash: header.hash };
