@@ -1,4 +1,4 @@
-// Faults of a tarball, as publint and attw find them. They run in this process: the command of attw took
+// Faults of a tarball, by publint and attw. They run in this process: the command of attw took
 // nine seconds of a processor for a package, and this takes half a second.
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
