@@ -166,7 +166,7 @@ export interface ChannelSales {
   /**
    * Checks a voucher without a node and without the ledger.
    *
-   * @param terms the offer's, and former ones whose channels are still served
+   * @param options `terms` are the offer's, and former ones whose channels are still served
    * @returns the first reason against it, by the offer's terms
    */
   check(
