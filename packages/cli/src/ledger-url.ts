@@ -2,10 +2,12 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { Option } from "commander";
 import { UsageError } from "./exit-code.ts";
+import type { Io } from "./io.ts";
 import { readSecret } from "./read-secret.ts";
 import type { Terminal } from "./terminal.ts";
 
 const usualLedger = "sqlite:./coinslot.db";
+const inMemory = "sqlite::memory:";
 
 /** `--ledger`, for a ledger whose URL holds no password. */
 export function ledgerOption(): Option {
@@ -36,8 +38,30 @@ export function ledgerFile(url: string, folder: string): string | undefined {
   return path === undefined || path === ":memory:" ? undefined : resolve(folder, path);
 }
 
-/** Returns whether this is a SQLite ledger that does not exist yet. */
+/** Returns whether there is nothing to open: a file that does not exist yet, or a memory elsewhere. */
 export function isLedgerAbsent(url: string, folder: string): boolean {
+  if (url === inMemory) return true;
   const file = ledgerFile(url, folder);
   return file !== undefined && !existsSync(file);
+}
+
+/**
+ * Location of a seller's ledger, for a command beside it.
+ *
+ * @throws UsageError where no ledger is there, or none that another process can open
+ */
+export function requireLedgerUrl(
+  { env }: Pick<Terminal, "env">,
+  { folder }: Pick<Io, "folder">,
+  option: string | undefined,
+): string {
+  const url = readLedgerUrl(env, option);
+  if (!isLedgerAbsent(url, folder)) return url;
+  if (url === inMemory)
+    throw new UsageError(
+      "The ledger of COINSLOT_LEDGER is kept in the seller's memory: name a file, such as sqlite:./coinslot.db, to the seller and here.",
+    );
+  throw new UsageError(
+    "The ledger does not exist yet: a seller creates it at its start. Does COINSLOT_LEDGER, or --ledger, name your seller's?",
+  );
 }

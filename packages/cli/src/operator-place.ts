@@ -1,7 +1,7 @@
 import type { OperatorPlace } from "@coinslot/facilitator";
 import { UsageError } from "./exit-code.ts";
 import type { Io } from "./io.ts";
-import { isLedgerAbsent, readLedgerUrl } from "./ledger-url.ts";
+import { requireLedgerUrl } from "./ledger-url.ts";
 import { readServiceKey } from "./read-secret.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -18,11 +18,7 @@ export function readOperatorPlace(
 ): OperatorPlace {
   const { COINSLOT_OPERATOR_URL: url } = terminal.env;
   if (ledger === undefined && url) return { url: readUrl(url), key: readKey(terminal) };
-  const ledgerUrl = readLedgerUrl(terminal.env, ledger);
-  if (!isLedgerAbsent(ledgerUrl, io.folder)) return ledgerUrl;
-  throw new UsageError(
-    "The ledger does not exist yet: a seller creates it at its start. Does COINSLOT_LEDGER, or --ledger, name your seller's?",
-  );
+  return requireLedgerUrl(terminal, io, ledger);
 }
 
 const loopback = ["localhost", "127.0.0.1", "[::1]"];

@@ -65,7 +65,7 @@ export function findLedger(
 ): string | undefined {
   try {
     const url = readLedgerUrl(env, undefined);
-    return url === "sqlite::memory:" || isLedgerAbsent(url, folder) ? undefined : url;
+    return isLedgerAbsent(url, folder) ? undefined : url;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return undefined;

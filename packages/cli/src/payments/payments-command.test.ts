@@ -213,6 +213,18 @@ describe("coinslot payments", () => {
     });
   });
 
+  it("refuses the ledger in memory that a devnet prints: no other process can open it", async () => {
+    const env = { COINSLOT_LEDGER: "sqlite::memory:" };
+    for (const args of [
+      ["payments", "list"],
+      ["webhooks", "list"],
+    ]) {
+      const { code, err } = await runCoinslot(args, { env });
+      expect(code).toBe(exitCode.usage);
+      expect(err).toContain("is kept in the seller's memory");
+    }
+  });
+
   it("refuses a password as an option, and repeats none", async () => {
     const url = "postgres://me:secret@127.0.0.1:1/ledger";
     const option = await runCoinslot(["payments", "list", "--ledger", url]);

@@ -1,7 +1,6 @@
 import { type LedgerReader, openLedgerReader } from "@coinslot/facilitator";
-import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
-import { isLedgerAbsent, readLedgerUrl } from "../ledger-url.ts";
+import { requireLedgerUrl } from "../ledger-url.ts";
 import type { Terminal } from "../terminal.ts";
 
 /**
@@ -14,13 +13,7 @@ export async function readLedger<Result>(
   look: (payments: LedgerReader["payments"], ledger: LedgerReader) => Promise<Result>,
 ): Promise<Result> {
   const { terminal, io, ledger } = options;
-  const url = readLedgerUrl(terminal.env, ledger);
-  if (isLedgerAbsent(url, io.folder)) {
-    throw new UsageError(
-      "The ledger does not exist yet: a seller creates it at its start. Does COINSLOT_LEDGER, or --ledger, name your seller's?",
-    );
-  }
-  const reader = await openLedgerReader({ url });
+  const reader = await openLedgerReader({ url: requireLedgerUrl(terminal, io, ledger) });
   try {
     return await look(reader.payments, reader);
   } finally {
