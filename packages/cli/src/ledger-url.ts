@@ -38,7 +38,7 @@ export function ledgerFile(url: string, folder: string): string | undefined {
   return path === undefined || path === ":memory:" ? undefined : resolve(folder, path);
 }
 
-/** Returns whether there is nothing to open: a file that does not exist yet, or a memory elsewhere. */
+/** Returns whether there is no ledger to open: a file that does not exist, or another's memory. */
 export function isLedgerAbsent(url: string, folder: string): boolean {
   if (url === inMemory) return true;
   const file = ledgerFile(url, folder);
