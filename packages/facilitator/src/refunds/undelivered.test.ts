@@ -1,5 +1,6 @@
+import { withDatabase } from "@coinslot/devnet";
 import { toLowerHex } from "@coinslot/protocol";
-import { describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import {
   becomes,
@@ -15,21 +16,28 @@ import { enginesByDay, type SettlingDevnet } from "../testing/settling-devnet.ts
 const begin = useRefundingDevnet();
 const timeout = 120_000;
 
+/** Longer than the sales of a test take: while a request holds a payment, it is not looked at. */
+const afterSeconds = 900;
+
 /** A settled payment of a route that promises to give it back, and its reservation. */
 async function sell(
   facilitator: CoinslotFacilitator,
   { pay }: SettlingDevnet,
-  refund = { afterSeconds: 1, includeAbandoned: false },
+  { includeAbandoned } = { includeAbandoned: false },
 ) {
-  const paid = await pay();
-  const { value, validBefore, to } = paid.authorization;
+  const validBefore = BigInt(Math.floor(Date.now() / 1_000) + 3_600);
+  const paid = await pay({ authorization: { validBefore } });
+  const { value, to } = paid.authorization;
   const reserved = await facilitator.reserve({
     id: idOf(paid),
     fingerprint: "GET /a",
     value,
     validBefore,
     payTo: toLowerHex(to),
-    sold: { route: "GET /a", resource: "/a", wire: "x402v2", refund },
+    sold: {
+      ...{ route: "GET /a", resource: "/a", wire: "x402v2" },
+      refund: { afterSeconds, includeAbandoned },
+    },
   });
   if (reserved.state !== "reserved") throw new Error(reserved.state);
   const { reservation } = reserved;
@@ -37,12 +45,25 @@ async function sell(
   return reservation;
 }
 
-const undecided = async (facilitator: CoinslotFacilitator, { devnet }: SettlingDevnet) => {
+/** The payments on which the policy decides now. */
+const due = ({ ledger }: SettlingDevnet, now: number) =>
+  withDatabase(ledger.url, ({ read }) =>
+    read(`select payment_id from refundable_payments where due_at <= ${now}`),
+  );
+
+const begun = async (facilitator: CoinslotFacilitator, { devnet }: SettlingDevnet) => {
   await devnet.mine(1);
   return (await facilitator.refunds.list()).refunds;
 };
 
 describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) => {
+  let aheadMs: number;
+  const now = () => Date.now() + aheadMs;
+
+  beforeEach(() => {
+    aheadMs = 0;
+  });
+
   it(
     "gives back what the seller failed to deliver, and nothing else",
     async () => {
@@ -50,21 +71,23 @@ describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) =>
       const { start, balanceOf } = here;
       const facilitator = await start({
         ...withFloat,
+        now,
         refunds: { privateKey: floatKey, automatic: { gasCost: 500n } },
       });
       const [failed, delivered, left, pardoned] = [
         await sell(facilitator, here),
         await sell(facilitator, here),
         await sell(facilitator, here),
-        await sell(facilitator, here, { afterSeconds: 1, includeAbandoned: true }),
+        await sell(facilitator, here, { includeAbandoned: true }),
       ];
       await facilitator.release(failed, "handler_failed");
       await facilitator.deliver(delivered);
       await facilitator.release(left, "disconnected");
       await facilitator.release(pardoned, "disconnected");
+      aheadMs = afterSeconds * 1_000;
 
       const refunds = await vi.waitFor(async () => {
-        const found = await undecided(facilitator, here);
+        const found = await begun(facilitator, here);
         expect(found).toHaveLength(2);
         return found;
       }, patience);
@@ -88,37 +111,42 @@ describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) =>
     "leaves a payer's refunds beyond the limit of a day, and small ones, to others",
     async () => {
       const here = await begin(engine);
-      const { start, ledger: _ } = here;
+      const { start } = here;
       const facilitator = await start({
         ...withFloat,
+        now,
         refunds: { privateKey: floatKey, automatic: { gasCost: 500n, maxPerPayerPerDay: 1 } },
       });
       const reservations = [await sell(facilitator, here), await sell(facilitator, here)];
       for (const each of reservations) await facilitator.release(each, "handler_failed");
+      aheadMs = afterSeconds * 1_000;
       const [refund] = await vi.waitFor(async () => {
-        const found = await undecided(facilitator, here);
+        const found = await begun(facilitator, here);
         expect(found).toHaveLength(1);
         return found;
       }, patience);
       if (refund === undefined) throw new Error("unreachable");
       await becomes(facilitator, here, refund, { state: "final" });
-      expect(await undecided(facilitator, here)).toHaveLength(1);
+      expect(await begun(facilitator, here)).toHaveLength(1);
       await facilitator.close();
 
       const dearer = await start({
         ...withFloat,
+        now,
         refunds: { privateKey: floatKey, automatic: { gasCost: 501n } },
       });
       const small = await sell(dearer, here);
       await dearer.release(small, "handler_failed");
       const next = await sell(dearer, here);
       await dearer.release(next, "handler_failed");
+      aheadMs *= 2;
       await vi.waitFor(async () => {
         await here.devnet.mine(1);
         const { payments } = await dearer.payments.list();
         expect(payments.every(({ finalAt }) => finalAt !== undefined)).toBe(true);
+        expect(await due(here, now())).toEqual([]);
       }, patience);
-      expect(await undecided(dearer, here)).toHaveLength(1);
+      expect(await begun(dearer, here)).toHaveLength(1);
     },
     timeout,
   );
