@@ -264,10 +264,12 @@ async function startParts(
 }
 
 function beginChannels(
-  { channels: settings, stops, metrics }: EngineOptions,
+  { channels: settings, hostedChannels, stops, metrics }: EngineOptions,
   parts: Pick<Engine, "context" | "settlements">,
 ): Channels | undefined {
-  return settings && startChannels({ ...parts, settings, metrics: metrics.channels, stops });
+  const callerGasPerHour = hostedChannels?.gasPerHour;
+  const shared = { ...parts, callerGasPerHour, metrics: metrics.channels, stops };
+  return settings && startChannels({ ...shared, settings });
 }
 
 function beginHosted(

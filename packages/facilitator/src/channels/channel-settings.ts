@@ -65,3 +65,6 @@ export function leastDepositOf({
  * has code: the gas budget of payers with code bounds those.
  */
 export const defaultDepositLimits: DepositLimits = { perSigner: 200, failedPerPayer: 3 };
+
+/** Gas of one caller of a hosted facilitator in an hour, on each network. */
+export const defaultCallerGasPerHour = 60_000_000n;

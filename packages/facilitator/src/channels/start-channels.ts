@@ -7,7 +7,11 @@ import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { keepLease } from "../settle/relay/lease-keeper.ts";
 import type { StopBoard } from "../stops/stop-board.ts";
-import { type ChannelSettings, leastDepositOf } from "./channel-settings.ts";
+import {
+  type ChannelSettings,
+  defaultCallerGasPerHour,
+  leastDepositOf,
+} from "./channel-settings.ts";
 import type { ChannelsContext } from "./channels-context.ts";
 import type { AskedClaim } from "./claims/asked-claims.ts";
 import { claimBeforeClose } from "./claims/claim-before-close.ts";
@@ -57,17 +61,20 @@ export function startChannels(options: {
   context: SettlementContext;
   settlements: ReadonlyMap<Network, NetworkSettlement>;
   settings: ChannelSettings;
+  /** Gas of one caller of a hosted facilitator in an hour: its deposits are sent here, too. */
+  callerGasPerHour: bigint | undefined;
   metrics: ChannelMetrics;
   stops: StopBoard;
 }): Channels {
-  const { context, settings, metrics } = options;
+  const { context, settings, metrics, callerGasPerHour = defaultCallerGasPerHour } = options;
   const { ledger, clock, logger } = context;
   const networks = new Map(
     [...options.settlements].flatMap(([network, settlement]) => {
       if (!settings.networks.has(network)) return [];
       const place = { network, contract: settings.contract };
       const channels = { context, settlement, settings, metrics, place };
-      const bounds = { limits: settings.depositLimits, least: leastDepositOf(settings) };
+      const { depositLimits: limits } = settings;
+      const bounds = { limits, least: leastDepositOf(settings), callerGasPerHour };
       const deposits = startDeposits(channels, bounds);
       return [[network, { ...startNetwork(channels), deposits }] as const];
     }),

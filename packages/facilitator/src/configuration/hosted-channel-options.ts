@@ -6,6 +6,7 @@ import {
   type Network,
   toLowerHex,
 } from "@coinslot/protocol";
+import { defaultCallerGasPerHour } from "../channels/channel-settings.ts";
 import type { HostedChannelSettings } from "../channels/hosted/hosted-settings.ts";
 import { type ClaimAccount, readClaimAccount } from "./channel-options.ts";
 
@@ -50,7 +51,7 @@ export function readHostedChannelOptions(
 ): { settings: HostedChannelSettings | undefined; problems: string[] } {
   if (options === undefined) return { settings: undefined, problems: [] };
   const problems: string[] = [];
-  const { callers, authorizer, gasPerHour = 60_000_000n } = options;
+  const { callers, authorizer, gasPerHour = defaultCallerGasPerHour } = options;
   const receivers = new Map<string, ReadonlySet<Address>>();
   if (callers.length === 0) problems.push("hostedChannels.callers is empty: name at least one");
   for (const { name, receivers: addresses } of callers) {

@@ -98,6 +98,7 @@ describe.each(engines)("an admission on %s", (engine) => {
       caller: undefined,
       balance: 10n,
       limits: { perSigner: 1, failedPerPayer: 1 },
+      callerGasPerHour: 1n,
     });
     const admit = (node: RpcRequester) => admitPayment(contextOf(ledger, node), wanted);
     expect(await admit(rpc)).toMatchObject({ outcome: "over_promised" });

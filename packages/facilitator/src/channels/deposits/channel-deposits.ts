@@ -7,8 +7,6 @@ import {
   settleTimeoutMsFor,
 } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
-import * as z from "zod";
-import { hexWord } from "../../evm/word.ts";
 import type { DepositKey } from "../../ledger/channels/channel-deposits.ts";
 import {
   type DepositLimits,
@@ -19,7 +17,7 @@ import { keepLooking } from "../../refunds/keep-looking.ts";
 import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { mirrorChannels } from "../watch/mirror-channels.ts";
-import { hasCode, isNonceUsed, passesTrial } from "./deposit-evidence.ts";
+import { hasCode, isNonceUsed, passesTrial, readBalance } from "./deposit-evidence.ts";
 import { depositGasLimit, followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
@@ -29,14 +27,14 @@ export interface ChannelDeposits {
   /**
    * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and
    * its terms were checked. `used`: its authorization was executed or cancelled before. A deposit
-   * for a caller takes its gas with the same commit.
+   * for a caller of a hosted facilitator, by its name, takes its gas with the same commit.
    *
    * @throws RpcError, ZodError, DatabaseError
    */
   queue(
     presented: PresentedVoucher,
     deposit: CheckedDeposit,
-    caller?: DepositCaller,
+    caller?: string,
   ): Promise<QueuedDeposit>;
   /**
    * Tries a deposit in the same way, and queues nothing. `undefined`: it would be executed.
@@ -59,12 +57,6 @@ export interface ChannelDeposits {
   stop(): Promise<void>;
 }
 
-/** A caller of a hosted facilitator, with its gas of an hour. */
-interface DepositCaller {
-  name: string;
-  gasPerHour: bigint;
-}
-
 /** `used`: its authorization was executed or cancelled before. */
 type RefusedDeposit = { outcome: "used" } | { outcome: "refused"; reason: ChannelRefusalReason };
 
@@ -72,21 +64,20 @@ export type QueuedDeposit = QueueOutcome | RefusedDeposit;
 
 const notifications = "coinslot_deposits";
 const minPollMs = 100;
-const wordSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
-/** `balanceOf(address)`, ERC-20. */
-const balanceSelector = "0x70a08231";
 
 /** Bounds of the deposits of a network. */
 interface DepositBounds {
   limits: DepositLimits;
   /** In the token's smallest unit. */
   least: bigint;
+  /** Gas of one caller of a hosted facilitator in an hour. */
+  callerGasPerHour: bigint;
 }
 
 /** Starts to send and follow the deposits of a network. */
 export function startDeposits(
   channels: EscrowContext,
-  { limits, least }: DepositBounds,
+  { limits, least, callerGasPerHour }: DepositBounds,
 ): ChannelDeposits {
   const { context, settlement, place } = channels;
   const { ledger, clock, logger, times } = context;
@@ -95,7 +86,7 @@ export function startDeposits(
   const pollMs = () => Math.max(minPollMs, Math.min(network.pollMs, network.blocks.blockTimeMs()));
   const looking = keepLooking(clock, async () => {
     try {
-      const found = await followDeposits(channels);
+      const found = await followDeposits(channels, { callerGasPerHour });
       if (found === "pending") return pollMs();
       // A process that has died may have left some, and a message may be lost.
       return found === "settling" ? times.settlingMs : times.sweepMs;
@@ -145,8 +136,8 @@ export function startDeposits(
         data,
         sinceNumber: Number(head.number),
         gas: depositGasLimit(channels, { data, payerHasCode }),
-        caller: caller?.name,
-        callerGasPerHour: caller?.gasPerHour,
+        caller,
+        callerGasPerHour,
         balance,
         limits,
       });
@@ -194,7 +185,7 @@ async function tryDeposit(
   const gasLimit = depositGasLimit(channels, { data, payerHasCode });
   const call = { from, to: place.contract, data, gasLimit };
   const isGood = await passesTrial(settlement.network.rpc, call);
-  const balance = await readBalance(channels, config);
+  const balance = await readBalance(settlement.network.rpc, config);
   if (isGood) return { payerHasCode, balance };
   const key = { network: place.network, token: config.token, payer: config.payer, nonce };
   return diagnose(channels, key, { amount, balance });
@@ -211,13 +202,4 @@ async function diagnose(
       ? "invalid_batch_settlement_evm_insufficient_balance"
       : "invalid_batch_settlement_evm_deposit_simulation_failed";
   return { outcome: "refused", reason };
-}
-
-async function readBalance(
-  { settlement: { network } }: EscrowContext,
-  { token, payer }: ChannelConfig,
-): Promise<bigint> {
-  const call = { to: token, data: `${balanceSelector}${hexWord(payer)}` };
-  const word = await network.rpc.request({ method: "eth_call", params: [call, "latest"] });
-  return BigInt(wordSchema.parse(word));
 }

@@ -22,6 +22,9 @@ const usedTopic = topicOf("AuthorizationUsed(address,bytes32)");
 const canceledTopic = topicOf("AuthorizationCanceled(address,bytes32)");
 const depositedTopic = topicOf("Deposited(bytes32,address,uint128,uint128)");
 
+/** `balanceOf(address)`, ERC-20. */
+const balanceSelector = "0x70a08231";
+
 const wordSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
 const codeSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]);
 const logsSchema = z.array(z.object({ transactionHash: bytes32Schema }));
@@ -135,6 +138,20 @@ export async function hasCode(
 ): Promise<boolean> {
   const params = [payer, "latest"];
   return codeSchema.parse(await rpc.request({ method: "eth_getCode", params })) !== "0x";
+}
+
+/**
+ * Balance of a payer at the head, in the token's smallest unit.
+ *
+ * @throws RpcError, ZodError
+ */
+export async function readBalance(
+  rpc: RpcRequester,
+  { token, payer }: Pick<DepositKey, "token" | "payer">,
+): Promise<bigint> {
+  const call = { to: token, data: `${balanceSelector}${hexWord(payer)}` };
+  const word = await rpc.request({ method: "eth_call", params: [call, "latest"] });
+  return BigInt(wordSchema.parse(word));
 }
 
 /**

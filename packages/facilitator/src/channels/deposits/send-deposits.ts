@@ -5,8 +5,8 @@ import {
   failDeposit,
   recordDeposited,
   recordDepositSent,
-  requeueDeposit,
 } from "../../ledger/channels/move-deposit.ts";
+import { requeueDeposit } from "../../ledger/channels/queue-deposit.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
 import { tryAsSent } from "../../settle/plan/try-as-sent.ts";
 import { gasLimitForCode, gasLimitOf } from "../../settle/relay/gas.ts";
@@ -17,6 +17,7 @@ import {
   hasCode,
   isNonceUsed,
   passesTrial,
+  readBalance,
   readTimedBlock,
   type TimedBlock,
 } from "./deposit-evidence.ts";
@@ -56,6 +57,7 @@ export function depositGasLimit(
  */
 export async function followDeposits(
   channels: EscrowContext,
+  { callerGasPerHour }: Pick<Look, "callerGasPerHour">,
 ): Promise<"pending" | "settling" | "idle"> {
   const { context, settlement, place } = channels;
   const { ledger, logger } = context;
@@ -68,6 +70,7 @@ export async function followDeposits(
   const blocks = new Map<number, Promise<TimedBlock | undefined>>();
   const look: Look = {
     head,
+    callerGasPerHour,
     blockAt(depth) {
       const block = blocks.get(depth) ?? readTimedBlock(network.rpc, head - depth);
       blocks.set(depth, block);
@@ -90,6 +93,8 @@ export async function followDeposits(
 /** One look at the chain. */
 interface Look {
   head: number;
+  /** Gas of one caller of a hosted facilitator in an hour. */
+  callerGasPerHour: bigint;
   /** The block so many below the head. */
   blockAt(depth: number): Promise<TimedBlock | undefined>;
 }
@@ -124,7 +129,13 @@ async function followDeposit(
     return fail(channels, deposit, failures.expired);
   }
   if (deposit.state === "queued") return send(channels, deposit);
-  return followSent(channels, deposit, served);
+  return followSent(channels, deposit, { served, look });
+}
+
+/** A look, and the block that a deposit of this amount has to be in. */
+interface ServedLook {
+  served: TimedBlock;
+  look: Look;
 }
 
 /**
@@ -152,11 +163,12 @@ async function endUnproven(
 
 /** Executed `serveAfter` deep before. A reorganisation may have taken it back since. */
 async function followExecuted(
-  { context: { ledger, logger }, settlement: { network }, place }: EscrowContext,
+  channels: EscrowContext,
   deposit: OpenDeposit,
-  { served, look }: { served: TimedBlock; look: Look },
+  { served, look }: ServedLook,
 ): Promise<void> {
-  const { rpc, finalAfter } = network;
+  const { ledger } = channels.context;
+  const { rpc, finalAfter } = channels.settlement.network;
   if (await isNonceUsed(rpc, deposit, served)) {
     const final = look.head < finalAfter ? undefined : await look.blockAt(finalAfter);
     if (final === undefined) return;
@@ -166,11 +178,31 @@ async function followExecuted(
     return;
   }
   if (await isNonceUsed(rpc, deposit)) return;
+  if (BigInt(served.time) >= deposit.validBefore) {
+    return fail(channels, deposit, failures.expired);
+  }
+  await requeue(channels, deposit, look);
+}
+
+/** Within the limits of a new deposit: until there is room, each look tries again. */
+async function requeue(
+  { context: { ledger, logger }, settlement: { network }, place }: EscrowContext,
+  deposit: OpenDeposit,
+  { head: sinceNumber, callerGasPerHour }: Look,
+): Promise<void> {
+  // Before the balance: what was executed in between counts as promised once more, and never less.
+  const balance = await readBalance(network.rpc, deposit);
+  const facts = { balance, sinceNumber, callerGasPerHour };
+  const { outcome } = await requeueDeposit(ledger, deposit, facts);
+  if (outcome === "moved") return;
+  const found = { network: place.network, channel: deposit.channelId, outcome };
+  if (deposit.state !== "done") {
+    return logger.debug(found, "a deposit has lost its transaction");
+  }
   logger.warn(
-    { network: place.network, channel: deposit.channelId },
+    found,
     "a reorganisation has taken a deposit back; it is sent again while it is valid",
   );
-  if (deposit.transaction?.state !== "open") await requeueDeposit(ledger, deposit);
 }
 
 /**
@@ -180,14 +212,14 @@ async function followExecuted(
 async function followSent(
   channels: EscrowContext,
   deposit: OpenDeposit,
-  served: TimedBlock,
+  { served, look }: ServedLook,
 ): Promise<void> {
   const { transaction } = deposit;
   if (transaction?.state === "open") return;
   if (transaction?.state === "included" && transaction.blockNumber > served.number) return;
   const isInVain = transaction?.state === "included" || deposit.attempts >= maxAttempts;
   if (isInVain) return fail(channels, deposit, failures.inVain);
-  await requeueDeposit(channels.context.ledger, deposit);
+  await requeue(channels, deposit, look);
 }
 
 /**

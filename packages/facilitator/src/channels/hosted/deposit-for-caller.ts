@@ -104,11 +104,10 @@ async function queue(
 ): Promise<QueuedDeposit> {
   const { caller, network } = permitted;
   const { place, metrics } = network.escrow;
-  const { gasPerHour } = hosted.settings;
   const { payer } = payload.channelConfig;
   await requireGas(hosted, permitted, { data: deposit.data, gas: depositGas, isByBuyer: true });
   const queued = await withTrial({ ...hosted, caller, payer }, async () => {
-    const result = await network.deposits.queue(payload, deposit, { name: caller, gasPerHour });
+    const result = await network.deposits.queue(payload, deposit, caller);
     return { isVain: !["queued", "known", "busy"].includes(result.outcome), result };
   });
   const outcome = queued.outcome === "queued" ? "sent" : "refused";

@@ -77,7 +77,7 @@ export async function takeGasWith(
   return { id: await countGas(ledger, transaction, { network, caller, ...wanted }) };
 }
 
-/** Counts gas of a caller's share without a limit: of a call that goes out once more. */
+/** Counts gas of a caller's share, once `findGasLimit` has found room for it. */
 export async function countGas(
   ledger: Pick<LedgerContext, "now">,
   transaction: Transaction<LedgerSchema>,

@@ -1,8 +1,14 @@
-import type { Hex } from "@coinslot/protocol";
 import { sql } from "kysely";
-import { numberToHex } from "viem";
 import { beforeEach, describe, expect, it } from "vitest";
 import { by } from "../../testing/code-payers.ts";
+import {
+  account,
+  depositPlace,
+  newDeposit,
+  readDepositRow as read,
+  requeue,
+  word,
+} from "../../testing/ledger-deposits.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { ledgerLater } from "../../testing/ledger-later.ts";
 import { wish } from "../../testing/ledger-payments.ts";
@@ -18,37 +24,10 @@ import {
   forgetDeposits,
   recordDeposited,
   recordDepositSent,
-  requeueDeposit,
 } from "./move-deposit.ts";
 import { queueDeposit } from "./queue-deposit.ts";
 
-const word = (value: number): Hex => numberToHex(value, { size: 32 });
-const account = (value: number): Hex => numberToHex(value, { size: 20 });
-const limits = { perSigner: 3, failedPerPayer: 2 };
-const place = { network: "eip155:9745", contract: account(0x4020) } as const;
 const reason = "invalid_batch_settlement_evm_deposit_transaction_failed";
-let names = 0;
-
-function newDeposit(parts: Partial<NewDeposit> = {}) {
-  names += 1;
-  const deposit: NewDeposit = {
-    ...place,
-    channelId: word(names),
-    token: account(5),
-    payer: account(1),
-    nonce: word(names),
-    signer: account(2),
-    amount: 100n,
-    validBefore: 4_000_000_000n,
-    payerHasCode: false,
-    data: "0xabcd",
-    sinceNumber: 7,
-    gas: 250_000n,
-    caller: undefined,
-    ...parts,
-  };
-  return { ...deposit, balance: 1_000n, limits, callerGasPerHour: 1_000_000n };
-}
 
 describe.each(engines)("deposits in the ledger, on %s", (engine) => {
   const shared = ledgerForEachTest(engine);
@@ -60,13 +39,8 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     second = await shared.join("second");
   });
 
-  async function read(ledger: LedgerContext, deposit: NewDeposit) {
-    const row = await readDeposit(ledger, deposit);
-    if (row === undefined) throw new Error("No row");
-    return row;
-  }
-
-  const open = (isExecuted: boolean) => findOpenDeposits(first, { ...place, isExecuted, limit: 9 });
+  const open = (isExecuted: boolean) =>
+    findOpenDeposits(first, { ...depositPlace, isExecuted, limit: 9 });
 
   it("are queued once by all processes", async () => {
     const deposit = newDeposit();
@@ -237,7 +211,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
       expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });
       expect(await queueDeposit(second, deposit)).toEqual({ outcome: "known" });
       expect(await gasOf("shop")).toEqual([taken]);
-      await requeueDeposit(first, await read(first, deposit));
+      expect(await requeue(first, await read(first, deposit))).toEqual({ outcome: "queued" });
       expect(await gasOf("shop")).toEqual([taken, taken]);
     });
 
@@ -272,7 +246,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     await recordDeposited(second, old, { hash: word(3), blockNumber: 8 });
     expect(await failDeposit(first, old, { reason })).toBe(false);
     expect(await open(true)).toMatchObject([{ state: "done", hash: word(3) }]);
-    await requeueDeposit(first, await read(first, deposit));
+    await requeue(first, await read(first, deposit));
     expect(await open(false)).toMatchObject([{ state: "queued", hash: undefined }]);
   });
 
@@ -298,7 +272,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     await endDeposit(first, await read(first, deposit));
     expect(await open(true)).toEqual([]);
     expect(await queueDeposit(first, deposit)).toEqual({ outcome: "known" });
-    const { network } = place;
+    const { network } = depositPlace;
     await forgetDeposits(first, { network, before: first.now() - 1_000 });
     expect(await read(first, deposit)).toMatchObject({ state: "done", data: undefined });
     await forgetDeposits(first, { network, before: first.now() + 1_000 });

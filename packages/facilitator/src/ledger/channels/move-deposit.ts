@@ -2,7 +2,6 @@ import type { Hex } from "@coinslot/protocol";
 import type { Transaction, UpdateQueryBuilder, UpdateResult } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
-import { countGas } from "./caller-gas.ts";
 import type { ChannelDeposit } from "./channel-deposits.ts";
 
 /** Another process has moved the deposit meanwhile: nothing of this one is stored. */
@@ -18,7 +17,7 @@ type Update = UpdateQueryBuilder<
 >;
 
 /** The deposit's row, while it is as it was read: in its state, with its transaction. */
-function asRead(update: Update, deposit: ChannelDeposit): Update {
+export function asRead(update: Update, deposit: ChannelDeposit): Update {
   const { network, token, payer, nonce, state, transactionId } = deposit;
   return update
     .where("network", "=", network)
@@ -63,32 +62,6 @@ export function recordDeposited(
     const { numUpdatedRows } = await asRead(done, deposit).executeTakeFirst();
     return numUpdatedRows === 1n;
   }, forProcess);
-}
-
-/**
- * `sent`, `done` → `queued`: its transaction has ended without it, or a reorganisation has taken it
- * back. It is tried and sent again while it is valid. That takes gas anew: of its caller, and of
- * the budget of payers with code.
- *
- * The racer is another deposit of the channel that is under way meanwhile: the index refuses, and
- * the next look tries again.
- */
-export async function requeueDeposit(
-  ledger: LedgerContext,
-  deposit: ChannelDeposit,
-): Promise<void> {
-  const { caller, network, gas } = deposit;
-  await ledger.write(async (transaction) => {
-    const queued = transaction.updateTable("channel_deposits").set({
-      state: "queued",
-      hash: null,
-      block_number: null,
-      spent_at: deposit.payerHasCode ? ledger.dialect.nowMs() : null,
-    });
-    const { numUpdatedRows } = await asRead(queued, deposit).executeTakeFirst();
-    if (numUpdatedRows !== 1n || caller === undefined) return;
-    await countGas(ledger, transaction, { network, caller, gas, isByBuyer: true });
-  });
 }
 
 /** `done`, and final: nothing takes it back any more. */

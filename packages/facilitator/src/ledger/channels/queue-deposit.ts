@@ -4,9 +4,15 @@ import { type CodeRefusal, readCodeAdmission } from "../payments/admit-code.ts";
 import { findCommitments } from "../payments/committed-balance.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
-import { takeGasWith } from "./caller-gas.ts";
+import { countGas, findGasLimit, type GasLimit, type TakenGas, takeGasWith } from "./caller-gas.ts";
 import { keyColumns } from "./channel.ts";
-import { isDepositPending, type NewDeposit, readDeposit } from "./channel-deposits.ts";
+import {
+  isDepositPending,
+  type NewDeposit,
+  type OpenDeposit,
+  readDeposit,
+} from "./channel-deposits.ts";
+import { asRead } from "./move-deposit.ts";
 
 /**
  * Bounds of deposits: each costs gas of the seller's. A deposit counts as often as a transaction
@@ -20,12 +26,18 @@ export interface DepositLimits {
 }
 
 /** A deposit, with the facts that decide whether it is queued. */
-export interface WantedDeposit extends NewDeposit {
+export interface WantedDeposit extends NewDeposit, DepositFacts {
+  limits: DepositLimits;
+}
+
+/** Facts of the moment, beside those of the deposit. */
+export interface DepositFacts {
   /** Of the payer in the token, read after `sinceNumber`. */
   balance: bigint;
-  limits: DepositLimits;
-  /** Gas of its caller in an hour, where it has one. */
-  callerGasPerHour?: bigint | undefined;
+  /** The newest block of the chain. */
+  sinceNumber: number;
+  /** Gas of one caller in an hour. */
+  callerGasPerHour: bigint;
 }
 
 /**
@@ -66,15 +78,68 @@ export function queueDeposit(ledger: LedgerContext, wanted: WantedDeposit): Prom
     if (retryAfterMs !== undefined) return { outcome: "limited", retryAfterMs };
     const admitted = await admitPayer(ledger, transaction, wanted);
     if ("outcome" in admitted) return admitted;
-    const { network, caller, callerGasPerHour: perHour, gas } = wanted;
-    if (caller !== undefined && perHour !== undefined) {
-      const share = { network, caller, perHour, gas, isByBuyer: true };
-      const taken = await takeGasWith(ledger, transaction, share);
-      if ("limitedMs" in taken) return { outcome: "caller_limited", ...taken };
-    }
+    const share = shareOf(wanted, wanted);
+    const taken = share && (await takeGasWith(ledger, transaction, share));
+    if (taken && "limitedMs" in taken) return { outcome: "caller_limited", ...taken };
     await writeQueued(ledger, transaction, wanted, { ...admitted, isKnown: known !== undefined });
     return { outcome: "queued" };
   });
+}
+
+/** `moved`: another process has moved it meanwhile. The others are those of a new deposit. */
+export type RequeueOutcome = QueueOutcome | { outcome: "sent" | "moved" };
+
+/**
+ * `sent`, `done` → `queued`: its transaction has ended without it, or a reorganisation has taken it
+ * back. It is tried and sent again while it is valid. The gas of that, and for one that was `done`
+ * its promise, are within the limits of a new deposit. Else it stays as it is, and a later look
+ * tries again.
+ *
+ * `done` → `sent` where its transaction waits for a block again: that needs no gas anew, and counts
+ * in the promises and in the budget whatever they are.
+ *
+ * The racers are those of `queueDeposit`.
+ */
+export function requeueDeposit(
+  ledger: LedgerContext,
+  deposit: OpenDeposit,
+  facts: DepositFacts,
+): Promise<RequeueOutcome> {
+  return ledger.write<RequeueOutcome>(async (transaction) => {
+    const { dialect } = ledger;
+    await lockPayers({ transaction, dialect, payers: [deposit.payer], now: ledger.now() });
+    const isOut = deposit.transaction?.state === "open";
+    let vouched = {};
+    if (deposit.state === "done") {
+      if (await isDepositPending({ db: transaction, dialect }, deposit)) return { outcome: "busy" };
+      if (!isOut) {
+        const admitted = await admitPayer(ledger, transaction, { ...deposit, ...facts });
+        if ("outcome" in admitted) return admitted;
+        vouched = { is_vouched: admitted.isVouched ? 1 : 0 };
+      }
+    }
+    const share = isOut ? undefined : shareOf(deposit, facts);
+    const reads = { db: transaction, dialect, now: ledger.now };
+    const limitedMs = share && (await findGasLimit(reads, share, share));
+    if (limitedMs !== undefined) return { outcome: "caller_limited", limitedMs };
+    const state = isOut ? "sent" : "queued";
+    const spent_at = deposit.payerHasCode ? dialect.nowMs() : null;
+    const queued = transaction
+      .updateTable("channel_deposits")
+      .set({ state, hash: null, block_number: null, spent_at, ...vouched });
+    const { numUpdatedRows } = await asRead(queued, deposit).executeTakeFirst();
+    if (numUpdatedRows !== 1n) return { outcome: "moved" };
+    if (share !== undefined) await countGas(ledger, transaction, share);
+    return { outcome: state };
+  });
+}
+
+/** Gas that a deposit takes of its caller; `undefined`: it has none. */
+function shareOf(
+  { network, caller, gas }: Pick<NewDeposit, "network" | "caller" | "gas">,
+  { callerGasPerHour: perHour }: DepositFacts,
+): (GasLimit & TakenGas) | undefined {
+  return caller === undefined ? undefined : { network, caller, perHour, gas, isByBuyer: true };
 }
 
 /**
@@ -83,7 +148,7 @@ export function queueDeposit(ledger: LedgerContext, wanted: WantedDeposit): Prom
 async function admitPayer(
   { dialect, codePayers: limits }: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { network, token, payer, nonce, ...wanted }: WantedDeposit,
+  { network, token, payer, nonce, ...wanted }: Omit<NewDeposit, "data"> & DepositFacts,
 ): Promise<{ isVouched: boolean } | QueueOutcome> {
   const id = { network, asset: token, payer, nonce };
   const balance = { amount: wanted.balance, blockNumber: BigInt(wanted.sinceNumber) };
@@ -92,7 +157,8 @@ async function admitPayer(
     transaction,
     dialect,
     requests: [promise],
-    alreadyDebited: [],
+    // One that was executed before is in no promise but this one.
+    alreadyDebited: [nonce],
   });
   if (!commitments.fits(promise, 0n)) return { outcome: "busy" };
   const request = { id, gasAtRisk: wanted.payerHasCode ? wanted.gas : undefined };
