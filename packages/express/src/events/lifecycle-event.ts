@@ -1,12 +1,19 @@
 import { randomUUID } from "node:crypto";
 import type { Network } from "@coinslot/protocol";
 
-/** The payment of an event: its known facts, and nothing that could be used to take it. */
+/**
+ * The payment, or the call about a channel, of an event: its known facts, and nothing that could be
+ * used to take it.
+ */
 export interface EventSubject {
   network: Network;
   asset?: string;
   payer?: string;
   nonce?: string;
+  /** Type of the payload about a channel: `voucher`, `deposit`, `claim`, `settle`, `refund`. */
+  payload?: string;
+  /** Id of the channel, where there is one. */
+  channel?: string;
 }
 
 /** An event's type and details, in the names of the payment-over-HTTP flow. */
@@ -21,8 +28,8 @@ export type EventContent =
   | { type: "verify_failed"; details: EventSubject & { error: string } }
   /** Its transaction is being broadcast. */
   | { type: "settle_started"; details: EventSubject }
-  /** Its transfer is in a block. */
-  | { type: "settle_completed"; details: EventSubject & { transactionHash: string } }
+  /** Its transfer is in a block. Without a hash where the chain had all of it already. */
+  | { type: "settle_completed"; details: EventSubject & { transactionHash?: string } }
   | { type: "settle_failed"; details: EventSubject & { error: string } };
 
 /** An event as it is posted. */

@@ -30,13 +30,20 @@ export interface SettlementNews {
 interface Call {
   /** The `X-Event-Callback` of the request. */
   callback: string | undefined;
-  request: FacilitatorRequest;
+  /** A payment; or a call about a channel, whose outcome is that of its answer alone. */
+  request: FacilitatorRequest | EventSubject;
 }
 
 /** Runs verifications and settlements, and sends their events. Events never change an answer. */
 export interface PaymentEvents {
-  aroundVerify(call: Call, verify: () => Promise<VerifyResponse>): Promise<VerifyResponse>;
-  aroundSettle(call: Call, settle: () => Promise<SettleResponse>): Promise<SettleResponse>;
+  aroundVerify<Answer extends VerifyResponse>(
+    call: Call,
+    verify: () => Promise<Answer>,
+  ): Promise<Answer>;
+  aroundSettle<Answer extends SettleResponse>(
+    call: Call,
+    settle: () => Promise<Answer>,
+  ): Promise<Answer>;
 }
 
 /** A subscriber to the outcome of one settlement. */
@@ -47,8 +54,9 @@ interface Follower {
   isStarted(): boolean;
 }
 
-/** Checks of `/verify`, in the words of `verify_started`. */
+/** Checks of `/verify`, in the words of `verify_started`: of a payment, and of a channel. */
 const checks = ["recipient", "amount", "validity", "signature", "nonce", "balance"] as const;
+const channelChecks = ["recipient", "amount", "signature", "balance"] as const;
 /** Settlements followed after their answer; beyond this bound the oldest are evicted. */
 const maxFollowed = 10_000;
 
@@ -85,8 +93,9 @@ export function createPaymentEvents(options: {
       completed(transactionHash) {
         // A transaction in a block was broadcast, perhaps by another process, whose events do not
         // come here.
-        follower.started();
-        if (!isOver) tell({ type: "settle_completed", details: { ...about, transactionHash } });
+        if (transactionHash !== "") follower.started();
+        const hash = transactionHash === "" ? {} : { transactionHash };
+        if (!isOver) tell({ type: "settle_completed", details: { ...about, ...hash } });
         end();
       },
       failed(error) {
@@ -114,7 +123,7 @@ export function createPaymentEvents(options: {
     async aroundVerify({ callback, request }, verify) {
       const tell = sender.open(callback);
       if (tell === undefined) return verify();
-      const { about } = describe(request);
+      const { about, checks } = describe(request);
       tell({ type: "verify_started", details: { ...about, checks } });
       try {
         const result = await verify();
@@ -152,12 +161,20 @@ export function createPaymentEvents(options: {
   };
 }
 
-function describe({ paymentPayload, paymentRequirements }: FacilitatorRequest): {
+function describe(request: Call["request"]): {
   about: EventSubject;
   key: string | undefined;
+  checks: readonly string[];
 } {
+  if (!("paymentPayload" in request)) {
+    return { about: request, key: undefined, checks: channelChecks };
+  }
+  const { paymentPayload, paymentRequirements } = request;
   const read = readPayment(paymentPayload, paymentRequirements);
-  if (!read.ok) return { about: { network: paymentRequirements.network }, key: undefined };
+  if (!read.ok) {
+    return { about: { network: paymentRequirements.network }, key: undefined, checks };
+  }
   const { network, asset, payer, nonce } = read.payment.id;
-  return { about: { network, asset, payer, nonce }, key: authorizationKey(read.payment.id) };
+  const key = authorizationKey(read.payment.id);
+  return { about: { network, asset, payer, nonce }, key, checks };
 }

@@ -1,9 +1,12 @@
 import {
   type ChannelCallAnswer,
+  type ChannelSettlement,
   type ChannelState,
   type ChannelVerdict,
+  type ChannelVerification,
   formatChannelState,
   type HostedChannels,
+  headerName,
   isChannelMessage,
   readChannelSettlement,
   readChannelVerification,
@@ -11,6 +14,8 @@ import {
   type VerifyResponse,
 } from "@coinslot/protocol";
 import type { Request } from "express";
+import type { EventSubject } from "../events/lifecycle-event.ts";
+import type { PaymentEvents } from "../events/payment-events.ts";
 import { isGone } from "../response/when-gone.ts";
 
 /** Names the owner of the key that a request presents; `undefined`: none that is known. */
@@ -26,11 +31,14 @@ export type ReadChannelAsk = (body: unknown) => ReadAsk | undefined;
 
 /**
  * The part of a facilitator's endpoints that serves channels. An answer about one has a member
- * `extra`, as the reference implementation reads it.
+ * `extra`, as the reference implementation reads it. Events tell of a call by its answer alone.
  */
 export function channelEndpoints(
   channels: HostedChannels | undefined,
-  caller: CallerName = () => undefined,
+  {
+    caller = () => undefined,
+    events,
+  }: { caller?: CallerName | undefined; events?: PaymentEvents | undefined },
 ): { verify: ReadChannelAsk; settle: ReadChannelAsk } {
   if (channels === undefined) return { verify: () => undefined, settle: () => undefined };
   const askerOf = (call: Request) => ({
@@ -44,8 +52,10 @@ export function channelEndpoints(
       if (!read.ok) return read;
       const { request } = read;
       const { network } = request.paymentRequirements;
-      const ask = async (call: Request) =>
-        verifyAnswerOf(await channels.verify(request, askerOf(call)));
+      const ask = (call: Request) => {
+        const verify = async () => verifyAnswerOf(await channels.verify(request, askerOf(call)));
+        return events ? events.aroundVerify(eventsOf(call, request), verify) : verify();
+      };
       return { ok: true, network, ask };
     },
     settle(body) {
@@ -54,11 +64,27 @@ export function channelEndpoints(
       if (!read.ok) return read;
       const { request } = read;
       const { network } = request.paymentRequirements;
-      const ask = async (call: Request) =>
-        settleAnswerOf(await channels.settle(request, askerOf(call)), network);
+      const ask = (call: Request) => {
+        const settle = async () =>
+          settleAnswerOf(await channels.settle(request, askerOf(call)), network);
+        return events ? events.aroundSettle(eventsOf(call, request), settle) : settle();
+      };
       return { ok: true, network, ask };
     },
   };
+}
+
+function eventsOf(
+  call: Request,
+  { paymentPayload: { payload }, paymentRequirements }: ChannelSettlement | ChannelVerification,
+) {
+  const { network, asset } = paymentRequirements;
+  const about: EventSubject = { network, asset, payload: payload.type };
+  if ("voucher" in payload) {
+    about.channel = payload.voucher.channelId;
+    about.payer = payload.channelConfig.payer;
+  }
+  return { callback: call.get(headerName.eventCallback), request: about };
 }
 
 type WireState = ReturnType<typeof formatChannelState>;

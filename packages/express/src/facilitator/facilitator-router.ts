@@ -115,7 +115,7 @@ export function facilitatorRouter(
     });
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
-  const channels = channelEndpoints(hostedChannels, caller);
+  const channels = channelEndpoints(hostedChannels, { caller, events });
 
   post("/verify", { ...verification, readChannel: channels.verify, spare: 0 }, (call, read) => {
     // A facilitator in this process may return more than the wire format holds.

@@ -3,11 +3,12 @@ import {
   type ClaimRow,
   createChannelFixture,
   type Devnet,
+  listen,
   placeChannels,
   startDevnet,
 } from "@coinslot/devnet";
 import { type ChannelConfig, channelScheme } from "@coinslot/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createCallerKey } from "./caller-keys.ts";
 import { startHosted } from "./testing/hosted.ts";
 
@@ -99,6 +100,48 @@ describe("a hosted facilitator with channels", () => {
     expect(metrics.text).toContain(
       `coinslot_caller_calls_total{network="${devnet.network}",kind="claim",outcome="done"} 1`,
     );
+  });
+
+  it("posts what happens to a call's callback, as it does for a payment", async () => {
+    const events: { type: string; details: object }[] = [];
+    const receiver = await listen(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += String(chunk);
+      events.push(JSON.parse(body));
+      response.end();
+    });
+    onTestFinished(() => receiver.close());
+    const hosted = await startHosted(
+      devnet,
+      envOf({ FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true" }),
+    );
+    const config = channels.configOf();
+    await channels.deposit(config, unit);
+    const headers = { ...bearer(shop), "X-Event-Callback": receiver.url };
+    const signature = await channels.signVoucher(config, 7n);
+    const channel = channels.idOf(config);
+    const voucher = { channelId: channel, maxClaimableAmount: 7n, signature };
+    const payload = { type: "voucher", channelConfig: config, voucher };
+    await hosted.post("/verify", bodyOf(payload), headers);
+    const claims = [await channels.rowOf(config, 7n)];
+    const claimAuthorizerSignature = await channels.signBatch(claims);
+    const claim = { type: "claim", claims, claimAuthorizerSignature };
+    const { transaction } = (await hosted.post("/settle", bodyOf(claim), headers)).body;
+    await hosted.post("/settle", bodyOf(claim), { ...headers, ...bearer(kiosk) });
+
+    const terms = { network: devnet.network, asset: devnet.token };
+    const bought = { ...terms, payload: "voucher", channel, payer: config.payer };
+    const claimed = { ...terms, payload: "claim" };
+    const refused = { ...claimed, error: "recipient_not_allowed" };
+    await expect
+      .poll(() => events, { timeout: 20_000 })
+      .toMatchObject([
+        { type: "verify_started", details: { ...bought, checks: expect.any(Array) } },
+        { type: "verify_completed", details: { ...bought, isValid: false } },
+        { type: "settle_started", details: claimed },
+        { type: "settle_completed", details: { ...claimed, transactionHash: transaction } },
+        { type: "settle_failed", details: refused },
+      ]);
   });
 
   it("lists channels without a key of its own, which does not sign then", async () => {
