@@ -12,9 +12,12 @@ const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, "must be lowercase letters, digits, - and _")
   // Names of the API's own paths.
-  .refine((text) => !["batch", "blockchains", "chains", "health", "keys"].includes(text), {
-    error: "is a reserved word of the API",
-  });
+  .refine(
+    (text) => !["batch", "blockchains", "chains", "health", "keys", "webhooks"].includes(text),
+    {
+      error: "is a reserved word of the API",
+    },
+  );
 
 const address = z
   .string()

@@ -86,6 +86,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
   const status = () => readIndexerStatus(opened, { chains, role: context.role });
   return {
     chains: configuration.chains,
+    receivers: (configuration.webhooks ?? []).map(({ id, owner }) => ({ id, owner })),
     async ready() {
       await opened();
     },

@@ -1,6 +1,7 @@
 import type { Database } from "@coinslot/storage";
 import type { Address } from "viem";
 import type { TransferSource } from "./api/transfer-source.ts";
+import type { OwnedReceiver } from "./api/webhook-operations.ts";
 import type { IndexerStatus } from "./status.ts";
 import type { IndexerSchema } from "./store/schema.ts";
 
@@ -28,6 +29,8 @@ export interface IndexedChain {
  */
 export interface Indexer extends TransferSource {
   readonly chains: readonly IndexedChain[];
+  /** Receivers of this process's options, and the owners whose API keys may act on them. */
+  readonly receivers: readonly OwnedReceiver[];
   /** Opens the database and brings its tables up to date. Every other method waits for it. */
   ready(): Promise<void>;
   /**

@@ -96,6 +96,13 @@ export const indexerSettings = [
     inFile: "webhooks[].secrets",
   },
   {
+    name: "INDEXER_WEBHOOK_OWNER",
+    explanation:
+      "Owner of API keys that may change its addresses, replay and test over HTTP; without one, no key may",
+    isOptional: true,
+    inFile: "webhooks[].owner",
+  },
+  {
     name: "INDEXER_UNSAFE_PRIVATE_WEBHOOKS",
     explanation: "true: its address may be private, and http; for a receiver of your own network",
     defaultValue: "false",

@@ -18,6 +18,8 @@ describe("the receiver of the indexing service", () => {
     const env = { INDEXER_WEBHOOK_URL: url, INDEXER_WEBHOOK_SECRET: `${secret}, ${secret}` };
     const others = { id: "default", secrets: [secret, secret] };
     expect(read(env)).toEqual([{ ...others, url, unsafeAllowPrivateAddresses: false }]);
+    const owned = { ...env, INDEXER_WEBHOOK_OWNER: " shop " };
+    expect(read(owned)).toMatchObject([{ id: "default", owner: "shop" }]);
     const moved = "http://10.0.0.1/hook";
     const own = { INDEXER_WEBHOOK_URL: moved, INDEXER_UNSAFE_PRIVATE_WEBHOOKS: "true" };
     expect(read({ ...env, ...own })).toMatchObject([{ id: "default", url: moved }]);

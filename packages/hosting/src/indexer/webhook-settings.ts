@@ -22,5 +22,14 @@ export function readIndexerWebhooks(
   if (url === "none") return [];
   if (secrets.length === 0) tell("INDEXER_WEBHOOK_SECRET: is not set, and INDEXER_WEBHOOK_URL is");
   const unsafeAllowPrivateAddresses = isPrivate === "true";
-  return [{ id: receiverOfEnvironment, url, secrets, unsafeAllowPrivateAddresses }];
+  const owner = env.INDEXER_WEBHOOK_OWNER?.trim() || undefined;
+  return [
+    {
+      id: receiverOfEnvironment,
+      url,
+      secrets,
+      unsafeAllowPrivateAddresses,
+      ...(owner !== undefined && { owner }),
+    },
+  ];
 }

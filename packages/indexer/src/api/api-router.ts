@@ -7,7 +7,13 @@ import { docsPage } from "./docs/docs-page.ts";
 import { createErrorHandler } from "./error-answer.ts";
 import { buildOpenApiDocument, type OpenApiOptions } from "./openapi-document.ts";
 import type { Handlers } from "./operation-handlers.ts";
-import { apiPrefix, type Operation, type OperationId, operations } from "./operations.ts";
+import {
+  apiPrefix,
+  needsOwner,
+  type Operation,
+  type OperationId,
+  operations,
+} from "./operations.ts";
 
 export interface ApiRouterOptions extends OpenApiOptions {
   handlers: Handlers;
@@ -104,8 +110,8 @@ type Methods = Map<Operation["method"], OperationId>;
 function operationsByPath(hasKeys: boolean): Map<string, Methods> {
   const paths = new Map<string, Methods>();
   for (const id of operationIds) {
-    const { path, method, tag } = operations[id];
-    if (!hasKeys && tag === "API Keys") continue;
+    const { path, method } = operations[id];
+    if (!hasKeys && needsOwner(operations[id])) continue;
     const methods = paths.get(path) ?? new Map();
     paths.set(path, methods.set(method, id));
   }

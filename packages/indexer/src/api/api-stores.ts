@@ -5,6 +5,8 @@ import {
   type HitCounter,
   migrate,
 } from "@coinslot/storage";
+import type { IndexerSchema } from "../store/schema.ts";
+import { type IndexerWebhooks, indexerWebhooks } from "../webhooks/indexer-webhooks.ts";
 import { apiMigrations, hitsTable } from "./api-migrations.ts";
 import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
 
@@ -12,14 +14,15 @@ import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
 export interface ApiStores {
   keys: KeyStore;
   counter: HitCounter;
+  webhooks: IndexerWebhooks;
 }
 
 /**
  * Opens the API's tables beside those of the transfers. Requests are counted in PostgreSQL where
  * processes may share it. They are counted in memory beside SQLite, which has one process.
  */
-export async function openApiStores<Schema>(options: {
-  database: Database<Schema>;
+export async function openApiStores(options: {
+  database: Database<IndexerSchema>;
   now: () => number;
   onBackgroundError: (error: unknown) => void;
 }): Promise<ApiStores> {
@@ -29,7 +32,7 @@ export async function openApiStores<Schema>(options: {
     database.engine === "postgres"
       ? createDatabaseHitCounter({ database, table: hitsTable, now, onBackgroundError })
       : createMemoryHitCounter({ now });
-  return { keys, counter };
+  return { keys, counter, webhooks: indexerWebhooks(database) };
 }
 
 /** Opens the keys alone, for the command line. Creates the tables where they are missing. */

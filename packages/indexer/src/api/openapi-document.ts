@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { apiPrefix, type Operation, operations } from "./operations.ts";
+import { apiPrefix, needsOwner, type Operation, operations } from "./operations.ts";
 import { documentation } from "./wire/documentation.ts";
 import { errorBody } from "./wire/error.ts";
 
@@ -75,7 +75,7 @@ export function buildOpenApiDocument({ authStatus, hasKeys }: OpenApiOptions): J
 
   const paths: Record<string, Json> = {};
   for (const [id, operation] of Object.entries(operations)) {
-    if (!hasKeys && operation.tag === "API Keys") continue;
+    if (!hasKeys && needsOwner(operation)) continue;
     const path = `${apiPrefix}${operation.path}`;
     paths[path] = { ...paths[path], [operation.method]: describe(id, operation) };
   }
@@ -90,7 +90,7 @@ export function buildOpenApiDocument({ authStatus, hasKeys }: OpenApiOptions): J
     },
     servers: [{ url: "." }],
     tags: [...new Set(Object.values(operations).map(({ tag }) => tag))]
-      .filter((tag) => hasKeys || tag !== "API Keys")
+      .filter((tag) => hasKeys || !needsOwner({ tag }))
       .map((name) => ({ name })),
     security: hasKeys ? [{ ApiKeyAuth: [] }] : [],
     paths,

@@ -1,25 +1,26 @@
-import type { Request, RequestHandler, Response } from "express";
+import type { Request, RequestHandler } from "express";
 import type * as z from "zod";
-import type { Caller } from "./access.ts";
 import { answerCsv } from "./answer-csv.ts";
 import type { ApiStores } from "./api-stores.ts";
+import { type Call, linkToNext, readParams, readQuery, requireOwner } from "./call.ts";
 import { answerEvents } from "./event-stream/answer-events.ts";
 import { createApiKey, deleteApiKey, listApiKeys } from "./key-operations.ts";
-import type { StoredKey } from "./keys/key-store.ts";
 import type { CallerRoom } from "./limits/caller-room.ts";
 import { cutStalled } from "./limits/cut-stalled.ts";
 import { type OperationId, operations } from "./operations.ts";
-import { readQueryString } from "./query-string.ts";
 import { readInput } from "./read-input.ts";
 import { readJsonBody } from "./read-json-body.ts";
 import { readHistoryQuery, readOwner, type TransferService } from "./transfer-service.ts";
 import type { TransferSource } from "./transfer-source.ts";
+import { createWebhookHandlers } from "./webhook-handlers.ts";
+import type { OwnedReceiver } from "./webhook-operations.ts";
 
 /** Context of the handlers. */
 export interface HandlerContext {
   source: TransferSource;
   service: TransferService;
   stores: () => Promise<ApiStores>;
+  receivers: readonly OwnedReceiver[];
   streamRoom: CallerRoom;
   exportRoom: CallerRoom;
   heartbeatMs: number;
@@ -28,13 +29,6 @@ export interface HandlerContext {
   now: () => number;
   /** Express' parser of JSON bodies. */
   parseJson: RequestHandler;
-}
-
-/** An admitted request. */
-export interface Call {
-  request: Request;
-  response: Response;
-  caller: Caller;
 }
 
 /**
@@ -50,7 +44,7 @@ export type Handlers = {
 /** Creates the handlers of all operations. */
 export function createHandlers(context: HandlerContext): Handlers {
   const { source, service, stores, streamRoom, exportRoom, parseJson, now } = context;
-  const { heartbeatMs, stallMs, signal } = context;
+  const { heartbeatMs, stallMs, signal, receivers } = context;
 
   async function readBody<Schema extends z.ZodType>(schema: Schema, { request, response }: Call) {
     return readInput(schema, await readJsonBody(request, response, parseJson), "body");
@@ -65,7 +59,8 @@ export function createHandlers(context: HandlerContext): Handlers {
 
     listChains: () => service.listChains(),
 
-    async getTokenTransfers({ request, response, caller }) {
+    async getTokenTransfers(call) {
+      const { request, response, caller } = call;
       const params = readParams(operations.getTokenTransfers.params, request);
       const query = readQuery(operations.getTokenTransfers.query, request);
       response.vary("Accept");
@@ -95,7 +90,7 @@ export function createHandlers(context: HandlerContext): Handlers {
         return undefined;
       }
       const { transfers, next } = await service.getTokenTransfers({ ...params, ...query });
-      if (next !== undefined) response.setHeader("Link", linkToNext(request, next));
+      linkToNext(call, "cursor", next);
       return { transfers };
     },
 
@@ -131,30 +126,11 @@ export function createHandlers(context: HandlerContext): Handlers {
       const { keys } = await stores();
       return deleteApiKey(keys, { caller: requireOwner(caller), hashedKey });
     },
+
+    ...createWebhookHandlers({ stores, receivers, readBody }),
   };
-}
-
-function readParams<Schema extends z.ZodType>(schema: Schema, { params }: Request) {
-  return readInput(schema, params, "path");
-}
-
-function readQuery<Schema extends z.ZodType>(schema: Schema, { originalUrl }: Request) {
-  return readInput(schema, readQueryString(originalUrl), "query");
-}
-
-/** The operations on keys exist only where keys are required. */
-function requireOwner({ key }: Caller): StoredKey {
-  if (key === undefined) throw new Error("An operation on keys was called without one.");
-  return key;
 }
 
 function hasLimit({ originalUrl }: Request): boolean {
   return new URL(originalUrl, "http://localhost").searchParams.has("limit");
-}
-
-/** The same request from the cursor on, as a path, since proxies change the rest (RFC 8288). */
-function linkToNext({ originalUrl }: Request, cursor: string): string {
-  const { pathname, searchParams } = new URL(originalUrl, "http://localhost");
-  searchParams.set("cursor", cursor);
-  return `<${pathname}?${searchParams}>; rel="next"`;
 }

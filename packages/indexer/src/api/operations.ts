@@ -14,16 +14,29 @@ import {
   transferQuery,
   transfersQueryString,
 } from "./wire/transfer-query.ts";
+import {
+  deadListBody,
+  deadQuery,
+  receiverParams,
+  replayedBody,
+  replayRequest,
+  watchedChangeBody,
+  watchedChangeRequest,
+  watchedListBody,
+  watchedQuery,
+  webhookListBody,
+  webhookTestBody,
+} from "./wire/webhook.ts";
 
 /**
  * One operation of the API, with the schemas that check its requests and describe its answers. The
  * router, the limits and the OpenAPI document are all made from these.
  */
 export interface Operation {
-  method: "get" | "post" | "delete";
+  method: "get" | "post" | "patch" | "delete";
   /** Under /api/v1, with parameters in braces. */
   path: string;
-  tag: "Health" | "Chains" | "Token Transfers" | "Token Balances" | "API Keys";
+  tag: "Health" | "Chains" | "Token Transfers" | "Token Balances" | "API Keys" | "Webhooks";
   summary: string;
   description?: string;
   limit: Limit;
@@ -170,6 +183,78 @@ export const operations = {
     answer: keyRevokedBody,
     errors: [404],
   },
+  listWebhooks: {
+    method: "get",
+    path: "/webhooks",
+    tag: "Webhooks",
+    summary: "The receivers of the caller's owner, and how they stand.",
+    description: "Receivers are settings of the service. Each may have an owner.",
+    limit: perMinute(60),
+    answer: webhookListBody,
+  },
+  listWatchedAddresses: {
+    method: "get",
+    path: "/webhooks/{receiver}/addresses",
+    tag: "Webhooks",
+    summary: "A page of the addresses that a receiver hears about.",
+    description: 'The next page, if there may be one, is in the header `Link: <…>; rel="next"`.',
+    limit: perTenSeconds(50),
+    params: receiverParams,
+    query: watchedQuery,
+    answer: watchedListBody,
+    errors: [400, 404],
+  },
+  changeWatchedAddresses: {
+    method: "patch",
+    path: "/webhooks/{receiver}/addresses",
+    tag: "Webhooks",
+    summary: "Adds and removes addresses of a receiver: all of a request, or nothing.",
+    description:
+      "A receiver watches up to 100,000 addresses, from the next block on. A repetition changes nothing.",
+    limit: perTenSeconds(50),
+    params: receiverParams,
+    body: watchedChangeRequest,
+    answer: watchedChangeBody,
+    errors: [400, 404, 413, 415],
+  },
+  listDeadWebhooks: {
+    method: "get",
+    path: "/webhooks/{receiver}/dead",
+    tag: "Webhooks",
+    summary: "Events whose every attempt has failed, the last ones first.",
+    description: 'The next page, if there may be one, is in the header `Link: <…>; rel="next"`.',
+    limit: perMinute(60),
+    params: receiverParams,
+    query: deadQuery,
+    answer: deadListBody,
+    errors: [400, 404],
+  },
+  replayWebhooks: {
+    method: "post",
+    path: "/webhooks/{receiver}/replay",
+    tag: "Webhooks",
+    summary: "Delivers events again, with the same ids: of a time, one, or the dead ones.",
+    limit: perMinute(10),
+    params: receiverParams,
+    body: replayRequest,
+    answer: replayedBody,
+    errors: [400, 404, 413, 415],
+  },
+  testWebhook: {
+    method: "post",
+    path: "/webhooks/{receiver}/test",
+    tag: "Webhooks",
+    summary: "Sends the event webhook.test to a receiver.",
+    limit: perMinute(10),
+    params: receiverParams,
+    answer: webhookTestBody,
+    errors: [400, 404],
+  },
 } as const satisfies Record<string, Operation>;
 
 export type OperationId = keyof typeof operations;
+
+/** Whether an operation is about the caller's own: it exists only where keys are required. */
+export function needsOwner({ tag }: Pick<Operation, "tag">): boolean {
+  return tag === "API Keys" || tag === "Webhooks";
+}

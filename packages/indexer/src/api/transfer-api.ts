@@ -14,11 +14,14 @@ import { createHandlers } from "./operation-handlers.ts";
 import { maxBodyBytes } from "./read-json-body.ts";
 import { createTransferService } from "./transfer-service.ts";
 import type { TransferSource } from "./transfer-source.ts";
+import type { OwnedReceiver } from "./webhook-operations.ts";
 
 /** Source of the API's data: an `Indexer` is one. */
 export interface ApiSource extends TransferSource {
   /** Database of keys and counted requests, beside the transfers. */
   database(): Promise<Database<IndexerSchema>>;
+  /** Receivers of webhooks, for the keys of their owners. Default: none. */
+  readonly receivers?: readonly OwnedReceiver[];
 }
 
 export interface TransferApiOptions {
@@ -101,6 +104,7 @@ export function mountTransferApi(
       source: indexer,
       service: createTransferService(indexer, { now }),
       stores,
+      receivers: indexer.receivers ?? [],
       streamRoom: createCallerRoom("streams", options.streams ?? { total: 200, perCaller: 10 }),
       exportRoom: createCallerRoom("CSV files", options.exports ?? { total: 40, perCaller: 4 }),
       heartbeatMs,

@@ -14,11 +14,11 @@ import { indexerMigrations } from "../store/migrations/indexer-migrations.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { indexerOutbox } from "./indexer-outbox.ts";
 import {
-  addWatched,
+  changeWatched,
   countWatched,
   listWatched,
   maxWatched,
-  removeWatched,
+  type WatchedChange,
 } from "./watched-addresses.ts";
 
 /** Events of one step of a replay: few enough to delay no writer. */
@@ -64,10 +64,18 @@ export interface IndexerWebhookRange {
   deadOnly?: boolean | undefined;
 }
 
+/** Addresses to be added and removed. One that is in both is watched. */
+export interface WatchedWish {
+  add?: readonly string[] | undefined;
+  remove?: readonly string[] | undefined;
+}
+
 /** The receivers of an indexer's database, and their addresses. */
 export interface IndexerWebhooks {
   /** All receivers, the former ones too. */
   list(): Promise<IndexerWebhook[]>;
+  /** `unwatch`, then `watch`: all of it, or nothing. */
+  change(receiver: string, change: WatchedWish): Promise<WatchedChange>;
   /** Adds addresses, all or none. Resolves with the number of the new ones. */
   watch(receiver: string, addresses: readonly string[]): Promise<number>;
   /** Removes addresses. Their transfers that were sent as included are followed to their end. */
@@ -115,7 +123,7 @@ export function indexerWebhooks(database: Database<IndexerSchema>): IndexerWebho
     return listEndpoints(outbox);
   }
 
-  return {
+  const webhooks: IndexerWebhooks = {
     async list() {
       const endpoints = await listed();
       return Promise.all(
@@ -125,18 +133,20 @@ export function indexerWebhooks(database: Database<IndexerSchema>): IndexerWebho
         })),
       );
     },
-    async watch(receiver, addresses) {
+    async change(receiver, { add = [], remove = [] }) {
       const endpoint = await find(receiver);
-      const added = await addWatched(outbox, { endpoint, addresses: readAddresses(addresses) });
-      if (added !== undefined) return added;
+      const addresses = { add: readAddresses(add), remove: readAddresses(remove) };
+      const changed = await changeWatched(outbox, { endpoint, ...addresses });
+      if (changed !== undefined) return changed;
       throw new IndexerWebhookError(
-        `Nothing was added: a receiver watches at most ${maxWatched} addresses. Add another receiver.`,
+        `Nothing was changed: a receiver watches at most ${maxWatched} addresses. Add another receiver.`,
       );
     },
-    async unwatch(receiver, addresses) {
-      const endpoint = await find(receiver);
-      return removeWatched(outbox, { endpoint, addresses: readAddresses(addresses) });
-    },
+
+    watch: async (receiver, add) => (await webhooks.change(receiver, { add })).added,
+
+    unwatch: async (receiver, remove) => (await webhooks.change(receiver, { remove })).removed,
+
     async addresses(receiver, { after, limit = 1_000 } = {}) {
       const endpoint = await find(receiver);
       const [last] = after === undefined ? [] : readAddresses([after]);
@@ -183,6 +193,7 @@ export function indexerWebhooks(database: Database<IndexerSchema>): IndexerWebho
       return told.map(({ id }) => id);
     },
   };
+  return webhooks;
 }
 
 function readAddresses(texts: readonly string[]): Address[] {

@@ -19,7 +19,7 @@ import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { indexerOutbox } from "./indexer-outbox.ts";
 import { tellEvents } from "./tell-events.ts";
 import { tellFinal } from "./tell-final.ts";
-import { addWatched, removeWatched } from "./watched-addresses.ts";
+import { changeWatched } from "./watched-addresses.ts";
 
 const chainId = 31_337;
 const usdt = `0x${"aa".repeat(20)}` as const;
@@ -121,7 +121,7 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
           await tellFinal(tx, dialect, chainId);
         }),
       watch: (endpoint = "whk_a", addresses = [watched]) =>
-        addWatched(outbox, { endpoint, addresses }),
+        changeWatched(outbox, { endpoint, add: addresses }),
       /** Events in their order, as `type transaction block`. */
       async told(endpoint = "whk_a"): Promise<string[]> {
         const { rows } = await sql<{ type: string; payload: string }>`
@@ -218,7 +218,7 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.watch();
     await index.include(2, "2", [{ transaction: "b" }]);
-    await removeWatched(index.outbox, { endpoint: "whk_a", addresses: [watched] });
+    await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
     await index.include(3, "3", [{ transaction: "c" }]);
     await index.rollBackTo(1);
     expect(await index.told()).toEqual(["included b 2", "reverted b 2"]);

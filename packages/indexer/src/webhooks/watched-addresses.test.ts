@@ -7,7 +7,7 @@ import type { IndexerSchema } from "../store/schema.ts";
 import { engines } from "../testing/engines.ts";
 import { indexerOutbox } from "./indexer-outbox.ts";
 import { indexerWebhooks } from "./indexer-webhooks.ts";
-import { addWatched, findWatchers, maxWatched } from "./watched-addresses.ts";
+import { changeWatched, findWatchers, maxWatched } from "./watched-addresses.ts";
 
 const addressOf = (value: number): Address => `0x${value.toString(16).padStart(40, "0")}`;
 const range = (from: number, count: number) =>
@@ -63,7 +63,7 @@ describe.each(engines)("watched addresses, on $engine", ({ engine, createUrl }) 
     const database = await openTest();
     const outbox = indexerOutbox(database);
     for (const endpoint of ["whk_a", "whk_b"])
-      await addWatched(outbox, { endpoint, addresses: range(1, maxWatched) });
+      await changeWatched(outbox, { endpoint, add: range(1, maxWatched) });
     const wanted = [...range(1, 5), addressOf(2), addressOf(3)];
     const { dialect } = database;
     const queries: CompiledQuery[] = [];

@@ -12,32 +12,41 @@ const addressesAtOnce = 500;
 
 type Writes = Pick<OutboxContext<IndexerSchema>, "write" | "dialect">;
 
+/** Numbers of a change: addresses that are new, those that are gone, and all that are left. */
+export interface WatchedChange {
+  added: number;
+  removed: number;
+  watched: number;
+}
+
 /**
- * Adds addresses of a receiver, all or none. Their transfers are told from the next block on.
+ * Removes addresses of a receiver, then adds others: all of it, or nothing. Transfers of new ones
+ * are told from the next block on. Those of removed ones that were told are told to their end.
  *
- * @returns the number of those that were not watched; undefined, and nothing is added, where there
- *   would be more than `maxWatched`
+ * @returns undefined, and nothing is changed, where there would be more than `maxWatched`
  */
-export async function addWatched(
+export async function changeWatched(
   { write, dialect }: Writes,
-  { endpoint, addresses }: { endpoint: string; addresses: readonly Address[] },
-): Promise<number | undefined> {
+  change: { endpoint: string; add?: readonly Address[]; remove?: readonly Address[] },
+): Promise<WatchedChange | undefined> {
+  const { endpoint, add = [], remove = [] } = change;
   class TooMany extends Error {}
-  const added = write(async (transaction) => {
+  const changed = write(async (transaction) => {
     // Two callers could pass the bound together.
     await dialect.lockKey(transaction, `coinslot:indexer_watched:${endpoint}`);
-    await beginTelling(transaction);
+    if (add.length > 0) await beginTelling(transaction);
+    const removed = await removeWatched(transaction, endpoint, remove);
     const before = await countWatched(transaction, endpoint);
-    const rows = [...new Set(addresses)].map((address) => ({
+    const rows = [...new Set(add)].map((address) => ({
       address: bytesOfHex(address),
       endpoint_id: endpoint,
     }));
     await dialect.insertMany(transaction, "indexer_watched", rows, "ignore");
-    const after = await countWatched(transaction, endpoint);
-    if (after > maxWatched) throw new TooMany();
-    return after - before;
+    const watched = await countWatched(transaction, endpoint);
+    if (watched > maxWatched) throw new TooMany();
+    return { added: watched - before, removed, watched };
   });
-  return added.catch((error: unknown) => {
+  return changed.catch((error: unknown) => {
     if (error instanceof TooMany) return undefined;
     throw error;
   });
@@ -51,25 +60,21 @@ async function beginTelling(transaction: Transaction<IndexerSchema>): Promise<vo
   `.execute(transaction);
 }
 
-/**
- * Removes addresses of a receiver. Those of their transfers that were told are told to their end.
- */
-export async function removeWatched(
-  { write }: Writes,
-  { endpoint, addresses }: { endpoint: string; addresses: readonly Address[] },
+async function removeWatched(
+  transaction: Transaction<IndexerSchema>,
+  endpoint: string,
+  addresses: readonly Address[],
 ): Promise<number> {
-  return write(async (transaction) => {
-    let removed = 0;
-    for (let start = 0; start < addresses.length; start += addressesAtOnce) {
-      const { numDeletedRows } = await transaction
-        .deleteFrom("indexer_watched")
-        .where("endpoint_id", "=", endpoint)
-        .where("address", "in", addresses.slice(start, start + addressesAtOnce).map(bytesOfHex))
-        .executeTakeFirstOrThrow();
-      removed += Number(numDeletedRows);
-    }
-    return removed;
-  });
+  let removed = 0;
+  for (let start = 0; start < addresses.length; start += addressesAtOnce) {
+    const { numDeletedRows } = await transaction
+      .deleteFrom("indexer_watched")
+      .where("endpoint_id", "=", endpoint)
+      .where("address", "in", addresses.slice(start, start + addressesAtOnce).map(bytesOfHex))
+      .executeTakeFirstOrThrow();
+    removed += Number(numDeletedRows);
+  }
+  return removed;
 }
 
 export async function countWatched(

@@ -10,7 +10,10 @@ export const transferEventTypes = [
 
 export type TransferEventType = (typeof transferEventTypes)[number];
 
-/** A receiver of webhooks about watched addresses. `events`: by default all. */
+/**
+ * A receiver of webhooks about watched addresses. `events`: by default all. `owner`: API keys of it
+ * may change the addresses, replay and test; by default none may.
+ */
 export const webhookSchema = z.strictObject({
   id: z.string().optional(),
   url: z.string().optional(),
@@ -18,17 +21,31 @@ export const webhookSchema = z.strictObject({
   secrets: z.array(z.string().optional()).optional(),
   events: z.array(z.enum(transferEventTypes)).optional(),
   unsafeAllowPrivateAddresses: z.boolean().optional(),
+  owner: z.string().min(1).max(200).optional(),
 });
 
 /** A receiver as configured. */
-export type IndexerReceiver = Receiver<TransferEventType>;
+export interface IndexerReceiver extends Receiver<TransferEventType> {
+  owner: string | undefined;
+}
 
 /** Reads the receivers. `undefined`: this process does not decide which there are. */
 export function readIndexerReceivers(
   options: readonly z.output<typeof webhookSchema>[] | undefined,
 ) {
-  const receivers = options?.map(
-    ({ url, ...others }): ReceiverOptions<TransferEventType> => ({ url, ...others }),
+  const types = { all: transferEventTypes, usual: transferEventTypes };
+  const { receivers, problems } = readReceivers(
+    options?.map(
+      ({ url, owner: _owner, ...others }): ReceiverOptions<TransferEventType> => ({
+        url,
+        ...others,
+      }),
+    ),
+    types,
   );
-  return readReceivers(receivers, { all: transferEventTypes, usual: transferEventTypes });
+  // Without a problem there is one receiver for each of the options.
+  const owned = receivers?.map(
+    (each, index): IndexerReceiver => ({ ...each, owner: options?.[index]?.owner }),
+  );
+  return { receivers: owned, problems };
 }

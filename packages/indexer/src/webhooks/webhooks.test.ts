@@ -1,11 +1,15 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Devnet } from "@coinslot/devnet";
+import { type Devnet, listen } from "@coinslot/devnet";
 import { effort } from "@coinslot/devnet/effort";
 import { useProgram } from "@coinslot/devnet/use-program";
+import express from "express";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { openKeyStore } from "../api/api-stores.ts";
+import { createIndexerClient } from "../api/client/indexer-client.ts";
+import { transferApi } from "../api/transfer-api.ts";
 import type { Indexer } from "../indexer.ts";
 import { enginesByDay } from "../testing/engines.ts";
 import { finalDepth } from "../testing/final-depth.ts";
@@ -108,6 +112,39 @@ describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, c
       transactionHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
     });
     expect(await webhooks.list()).toMatchObject([{ id: "whk_deposits", watched: 1, dead: 0 }]);
+  });
+
+  it("tell of addresses that a key of the receiver's owner has added over HTTP", async () => {
+    const devnet = await startUsedChain();
+    const receiver = await open();
+    const indexer = await startFastIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      webhooks: [{ ...hook(receiver.url), owner: "shop" }],
+    });
+    await live(indexer);
+    const { url, close } = await listen(express().use(transferApi(indexer)));
+    onTestFinished(close);
+    const keys = await openKeyStore(await indexer.database());
+    const { key } = await keys.create({ owner: "shop" });
+    const shop = createIndexerClient({ url, apiKey: key });
+
+    const recipient = devnet.accounts.others[6]?.address ?? "0x";
+    const change = { added: 1, removed: 0, watched: 1 };
+    expect(await shop.changeWatchedAddresses("deposits", { add: [recipient] })).toEqual(change);
+    const watched: string[] = [];
+    for await (const each of shop.allWatchedAddresses("deposits")) watched.push(each);
+    expect(watched).toEqual([recipient.toLowerCase()]);
+    await devnet.mint({ to: recipient, amount: 7n });
+    const ids = () => receiver.received.map(({ type, id }) => `${type} ${id}`);
+    const included = /^transfer\.included evt_/;
+    await expect.poll(ids, patience).toEqual([expect.stringMatching(included)]);
+    // It is pending until its answer is recorded.
+    const isDelivered = async () => (await shop.listWebhooks()).webhooks[0]?.pending === 0;
+    await expect.poll(isDelivered, patience).toBe(true);
+    expect(await shop.replayWebhooks("deposits", { from: 0 })).toEqual({ replayed: 1 });
+    await expect.poll(() => ids().length, patience).toBe(2);
+    expect(new Set(ids()).size).toBe(1);
   });
 
   it("take back a transfer whose block was replaced, and tell it again in its new one", async () => {

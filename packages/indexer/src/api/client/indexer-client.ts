@@ -17,6 +17,17 @@ import {
 } from "../wire/key.ts";
 import { type TransferRecord, transfersBody } from "../wire/transfer.ts";
 import { type BalanceQuery, maxPage } from "../wire/transfer-query.ts";
+import {
+  type ReplayRequest,
+  replayedBody,
+  type WatchedChangeBody,
+  type WatchedChangeRequest,
+  type WebhookList,
+  watchedChangeBody,
+  watchedListBody,
+  webhookListBody,
+  webhookTestBody,
+} from "../wire/webhook.ts";
 import { createRequester, readAnswer } from "./request-json.ts";
 import { type WatchedEvent, type WatchOptions, watchTransfers } from "./watch-transfers.ts";
 
@@ -47,6 +58,16 @@ export interface IndexerClient extends TransferService {
   listApiKeys(): Promise<{ keys: KeyInfo[] }>;
   createApiKey(wish?: KeyRequest): Promise<KeyCreated>;
   deleteApiKey(hashedKey: string): Promise<{ success: boolean }>;
+  /** The receivers of webhooks of the key's owner, and how they stand. */
+  listWebhooks(): Promise<WebhookList>;
+  /** All addresses that a receiver hears about, in their order; waits where a limit is exceeded. */
+  allWatchedAddresses(receiver: string): AsyncGenerator<string>;
+  /** Removes addresses, then adds others: all of it, or nothing. At most 1,000 together. */
+  changeWatchedAddresses(receiver: string, wish: WatchedChangeRequest): Promise<WatchedChangeBody>;
+  /** Delivers events again, with the same ids. */
+  replayWebhooks(receiver: string, wish: ReplayRequest): Promise<{ replayed: number }>;
+  /** Sends `webhook.test`. */
+  testWebhook(receiver: string): Promise<{ success: boolean }>;
 }
 
 const transferResults = z.array(z.union([transfersBody, errorBody]));
@@ -145,6 +166,32 @@ export function createIndexerClient(options: IndexerClientOptions): IndexerClien
     createApiKey: (body = {}) => request(keyCreatedBody, "/keys", { method: "POST", body }),
     deleteApiKey: (hashedKey) =>
       request(keyRevokedBody, writePath`/keys/${hashedKey}`, { method: "DELETE" }),
+
+    listWebhooks: () => request(webhookListBody, "/webhooks"),
+
+    async *allWatchedAddresses(receiver) {
+      const path = writePath`/webhooks/${receiver}/addresses`;
+      let after: string | undefined;
+      do {
+        const page = `${path}${writeQuery({ after })}`;
+        const { addresses } = await waitingForLimits(
+          () => request(watchedListBody, page),
+          undefined,
+        );
+        yield* addresses;
+        after = addresses.at(-1);
+      } while (after !== undefined);
+    },
+
+    changeWatchedAddresses: (receiver, body) =>
+      request(watchedChangeBody, writePath`/webhooks/${receiver}/addresses`, {
+        method: "PATCH",
+        body,
+      }),
+    replayWebhooks: (receiver, body) =>
+      request(replayedBody, writePath`/webhooks/${receiver}/replay`, { method: "POST", body }),
+    testWebhook: (receiver) =>
+      request(webhookTestBody, writePath`/webhooks/${receiver}/test`, { method: "POST" }),
   };
   return client;
 }

@@ -14,6 +14,7 @@ import { openKeyStore } from "../api-stores.ts";
 import { answerNotFound, createErrorHandler } from "../error-answer.ts";
 import type { KeyStore, KeyWish } from "../keys/key-store.ts";
 import { mountTransferApi, type TransferApiOptions } from "../transfer-api.ts";
+import type { OwnedReceiver } from "../webhook-operations.ts";
 import { createContract } from "./contract.ts";
 import { createTestSource, type TestSource } from "./test-source.ts";
 
@@ -89,12 +90,15 @@ export async function createDatabaseUrl(engine: Stand["engine"]): Promise<string
 /** Serves the API over real HTTP until the test ends. */
 export async function startApi(
   { engine, expressVersion }: Stand,
-  options: TransferApiOptions & { databaseUrl?: string } = {},
+  options: TransferApiOptions & {
+    databaseUrl?: string;
+    receivers?: readonly OwnedReceiver[];
+  } = {},
 ): Promise<TestApi> {
   const url = options.databaseUrl ?? (await createDatabaseUrl(engine));
   const database = await openDatabase<IndexerSchema>({ url });
   onTestFinished(() => database.close());
-  const source = createTestSource(database);
+  const source = createTestSource(database, options.receivers);
   const keys = await openKeyStore(database);
 
   const express = expressVersion === 4 ? express4 : express5;

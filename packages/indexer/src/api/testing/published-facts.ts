@@ -66,6 +66,32 @@ export const furtherOperations = [
     path: "/api/v1/keys/{hashedKey}",
     answers: ["200", "401", "404", "429", "500"],
   },
+  { method: "get", path: "/api/v1/webhooks", answers: ["200", "401", "429", "500"] },
+  {
+    method: "get",
+    path: "/api/v1/webhooks/{receiver}/addresses",
+    answers: ["200", "400", "401", "404", "429", "500"],
+  },
+  {
+    method: "patch",
+    path: "/api/v1/webhooks/{receiver}/addresses",
+    answers: ["200", "400", "401", "404", "413", "415", "429", "500"],
+  },
+  {
+    method: "get",
+    path: "/api/v1/webhooks/{receiver}/dead",
+    answers: ["200", "400", "401", "404", "429", "500"],
+  },
+  {
+    method: "post",
+    path: "/api/v1/webhooks/{receiver}/replay",
+    answers: ["200", "400", "401", "404", "413", "415", "429", "500"],
+  },
+  {
+    method: "post",
+    path: "/api/v1/webhooks/{receiver}/test",
+    answers: ["200", "400", "401", "404", "429", "500"],
+  },
 ] as const;
 
 /** Objects that must not carry anything else, and what each must carry. */
@@ -90,6 +116,10 @@ export const closedSchemas = {
     required: ["key", "hashedKey", "owner", "ttl", "createdAt", "lastActive"],
     optional: ["label"],
   },
+  WatchedChangeRequest: { required: [], optional: ["add", "remove"] },
+  WatchedChange: { required: ["added", "removed", "watched"], optional: [] },
+  WatchedList: { required: ["addresses"], optional: [] },
+  ReplayRequest: { required: [], optional: ["id", "from", "to", "deadOnly"] },
 } as const;
 
 /** The members that each transfer carries; it may carry more. */

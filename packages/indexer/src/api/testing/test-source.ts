@@ -4,6 +4,7 @@ import type { IndexerSchema } from "../../store/schema.ts";
 import type { IndexedTransfer, TransferEvent } from "../../transfer.ts";
 import type { ApiSource } from "../transfer-api.ts";
 import type { SourceHealth } from "../transfer-source.ts";
+import type { OwnedReceiver } from "../webhook-operations.ts";
 
 /** A scripted indexer: transfers in memory, and a real database for keys and limits. */
 export interface TestSource extends ApiSource {
@@ -22,7 +23,10 @@ export interface TestSource extends ApiSource {
   reads(): number;
 }
 
-export function createTestSource(database: Database<IndexerSchema>): TestSource {
+export function createTestSource(
+  database: Database<IndexerSchema>,
+  receivers: readonly OwnedReceiver[] = [],
+): TestSource {
   let transfers: IndexedTransfer[] = [];
   let events: TransferEvent[] = [];
   let lastEventId = 0;
@@ -52,6 +56,7 @@ export function createTestSource(database: Database<IndexerSchema>): TestSource 
       { name: "stable", tokens: [{ name: "usdt" }] },
     ],
     database: async () => database,
+    receivers,
 
     async readTransfers({ address, limit, fromMs, toMs = Infinity, sort, after, ...name }) {
       if (failure) throw failure;

@@ -7,7 +7,7 @@ export const maxPage = 1_000;
 /** Default number of records. */
 export const usualPage = 10;
 
-const pageSize = z
+export const pageSize = z
   .int(`must be a whole number from 1 to ${maxPage}`)
   .min(1, `must be a whole number from 1 to ${maxPage}`)
   .max(maxPage, `must be a whole number from 1 to ${maxPage}`);
@@ -29,7 +29,7 @@ export function toMilliseconds(timestamp: number): number {
 /**
  * A whole number in a query string: digits only, so no sign, point, exponent, space or hexadecimal.
  */
-function inQuery<Output>(schema: z.ZodType<Output, number>, message: string) {
+export function inQuery<Output>(schema: z.ZodType<Output, number>, message: string) {
   return z
     .string(message)
     .regex(/^[0-9]{1,16}$/, message)
