@@ -1,5 +1,6 @@
 import { CallerGoneError, type Hex } from "@coinslot/protocol";
 import {
+  type ReceiptLog,
   readReceipt,
   receiptCall,
   type TransactionReceipt,
@@ -12,7 +13,7 @@ import {
 } from "../../ledger/channels/caller-calls.ts";
 import type { BlockId } from "../watch/read-channels.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
-import { readServed } from "./read-channel.ts";
+import { readRecentHead, readServed } from "./read-channel.ts";
 
 /**
  * Reads the outcome of a call in a block that is deep enough. A receipt's status proves nothing:
@@ -26,9 +27,27 @@ export type ReadOutcome = (
 
 /** Evidence of a call's outcome. */
 export interface Evidence {
-  /** Money that it moves: the depth depends on it. */
+  /** Most that the call moves: the depth depends on it, and the time to wait. */
   value: bigint;
+  /** Moved by its receipt's events: they decide the depth, whatever another request asks for. */
+  amountOf?: (receipt: TransactionReceipt) => bigint | undefined;
   readOutcome: ReadOutcome;
+}
+
+/** Evidence by the event of a call that moves money: its data is the amount. */
+export function byEvent(value: bigint, isIts: (log: ReceiptLog) => boolean): Evidence {
+  const amountOf = ({ logs }: TransactionReceipt) => {
+    const event = logs.find(isIts);
+    return event && BigInt(event.data);
+  };
+  return {
+    value,
+    amountOf,
+    async readOutcome(receipt) {
+      const amount = amountOf(receipt);
+      return amount === undefined ? undefined : { amount };
+    },
+  };
 }
 
 /**
@@ -85,7 +104,7 @@ function shareLook(
 export async function lookAtCall(
   network: HostedNetwork,
   key: CallerCallKey,
-  { value, readOutcome }: Evidence,
+  { value, amountOf, readOutcome }: Evidence,
 ): Promise<CallerCall | undefined> {
   const { context, settlement, metrics, place } = network.escrow;
   const { ledger } = context;
@@ -105,12 +124,14 @@ export async function lookAtCall(
   };
   const hash = transaction?.state === "lost" ? undefined : transaction?.hash;
   if (hash === undefined) return end("failed", { hash });
-  const served = await readServed(network, value);
-  if (served === undefined) return call;
+  // The head first: a receipt whose block leaves meanwhile gains no depth by later blocks.
+  const head = await readRecentHead(network);
   const [answer] = await settlement.network.rpc.requestMany([receiptCall(hash)]);
   const { receipt, fault } = readReceipt(hash, answer);
   if (fault !== undefined) throw fault;
-  if (receipt === undefined || receipt.blockNumber > served.number) return call;
+  if (receipt === undefined) return call;
+  const served = await readServed(network, amountOf?.(receipt) ?? value, head);
+  if (served === undefined || receipt.blockNumber > served.number) return call;
   const outcome = await readOutcome(receipt, served, call);
   return outcome === undefined
     ? end("failed", { hash })

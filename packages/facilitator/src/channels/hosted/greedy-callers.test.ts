@@ -1,5 +1,6 @@
 import { withDatabase } from "@coinslot/devnet";
 import {
+  CallerGoneError,
   CallerLimitedError,
   type ChannelConfig,
   channelContracts,
@@ -200,5 +201,53 @@ describe.each(engines)("callers and buyers that take from others, on %s", (engin
     for (let count = 0; count < 30; count += 1)
       expect(await ask()).toMatchObject({ reason: inVain });
     await expect(ask()).rejects.toThrow(CallerLimitedError);
+  });
+
+  it("refunds and settles end at their own depth, also where another request asks", async () => {
+    const { channels, devnet } = here;
+    const serveAfter = (amount: bigint) => (amount > 5_000n ? 2 : 0);
+    const facilitator = await here.start({}, { network: { serveAfter } });
+    const config = await here.open(9_000n);
+    for (const each of [config, await here.open(9_000n, { salt })]) {
+      const claim = here.claim([await channels.rowOf(each, 3_000n)]);
+      expect(await here.settle(facilitator, claim)).toMatchObject({ state: "done" });
+    }
+    const countOpen = () =>
+      withDatabase(here.ledger.url, ({ read }) =>
+        read("select id from transactions where state = 'open'"),
+      );
+    /** Sends a call, and leaves once it is in a block that is not deep enough. */
+    const sendAndLeave = async (payload: object) => {
+      const before = await devnet.client.getBlockNumber();
+      let isLeaving = false;
+      const asked = here.settle(facilitator, payload, { isGone: () => isLeaving });
+      const left = expect(asked).rejects.toThrow(CallerGoneError);
+      await vi.waitFor(async () => {
+        expect(await devnet.client.getBlockNumber({ cacheTime: 0 })).toBe(before + 1n);
+        expect(await countOpen()).toEqual([]);
+      }, patience);
+      isLeaving = true;
+      await left;
+    };
+    const settle = { type: "settle", receiver: config.receiver, token: devnet.token };
+    await sendAndLeave(settle);
+    let looks = 0;
+    const isGone = () => {
+      looks += 1;
+      return looks > 5;
+    };
+    const again = here.settle(facilitator, settle, { isGone });
+    await expect(again).rejects.toThrow(CallerGoneError);
+    await devnet.mine(2);
+    const settled = { state: "done", amount: 6_000n };
+    expect(await here.settle(facilitator, settle)).toMatchObject(settled);
+    const refund = await here.refund(config, 3_000n, { amount: 5_500n });
+    await sendAndLeave(refund);
+    const small = await here.refund(config, 3_000n, { amount: 1n, refundNonce: 1n });
+    const busy = "invalid_batch_settlement_evm_channel_busy";
+    expect(await here.settle(facilitator, small)).toMatchObject({ reason: busy });
+    await devnet.mine(2);
+    const refunded = { state: "done", amount: 5_500n };
+    expect(await here.settle(facilitator, refund)).toMatchObject(refunded);
   });
 });

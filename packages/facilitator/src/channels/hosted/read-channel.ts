@@ -15,17 +15,29 @@ export async function readHead({ escrow: { settlement } }: HostedNetwork): Promi
 }
 
 /**
- * The block that is deep enough for an outcome of this value; `undefined` where the node has none.
+ * The block that is deep enough for an outcome of this value, below a head: a recent one by
+ * default. `undefined` where the node has none.
  *
  * @throws RpcError
  */
 export async function readServed(
-  { escrow: { settlement } }: HostedNetwork,
+  hosted: HostedNetwork,
   value: bigint,
+  head?: number,
 ): Promise<BlockId | undefined> {
-  const { network } = settlement;
-  const head = await network.watcher.read(network.pollMs / 2);
-  return readBlock(network.rpc, Math.max(0, Number(head.number) - network.serveAfter({ value })));
+  const { rpc, serveAfter } = hosted.escrow.settlement.network;
+  const top = head ?? (await readRecentHead(hosted));
+  return readBlock(rpc, Math.max(0, top - serveAfter({ value })));
+}
+
+/**
+ * The height of the chain, as read within half a poll.
+ *
+ * @throws RpcError
+ */
+export async function readRecentHead({ escrow }: HostedNetwork): Promise<number> {
+  const { watcher, pollMs } = escrow.settlement.network;
+  return Number((await watcher.read(pollMs / 2)).number);
 }
 
 /**

@@ -16,7 +16,7 @@ import { refundGas } from "../refunds/send-refund.ts";
 import { authorize, signBy } from "./authorize.ts";
 import { claimForCaller } from "./claim-for-caller.ts";
 import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
-import { type Evidence, followCall, lookAtCall } from "./follow-call.ts";
+import { byEvent, type Evidence, followCall, lookAtCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
 import { readHead, readOne, stateOf } from "./read-channel.ts";
 import { callIdOf, requireGas, sendCall } from "./send-call.ts";
@@ -53,7 +53,8 @@ export async function refundForCaller(
   );
   if (begun !== "sent") return begun;
   const key = { ...network.escrow.place, id };
-  const call = await followCall(hosted, permitted, key, evidenceOf(network, refund));
+  const evidence = evidenceOf(network, { channelId, value: refund.amount });
+  const call = await followCall(hosted, permitted, key, evidence);
   return answerOf(network, refund, call);
 }
 
@@ -83,7 +84,7 @@ async function begin(
   const known = await readCall(context.ledger, { ...place, id });
   if (known?.state === "sent") return "sent";
   if (known?.state === "done") return answerOf(network, refund, known);
-  const busy = await findBusy(network, { subject, refund });
+  const busy = await findBusy(network, { subject, channelId: voucher.channelId });
   if (busy !== undefined) return busy;
   const reading = await readOne(network, voucher.channelId, await readHead(network));
   const planned = planRefund(hosted, refund, rows, reading);
@@ -158,12 +159,15 @@ function authorizeAll(
 /** Another refund of the channel whose outcome is open: one of both would be sent in vain. */
 async function findBusy(
   network: HostedNetwork,
-  { subject, refund }: { subject: string; refund: Refund },
+  { subject, channelId }: { subject: string; channelId: Hex },
 ): Promise<Refused | undefined> {
   const { context, place } = network.escrow;
   const last = await findLastCall(context.ledger, { ...place, subject });
   if (last?.state !== "sent") return undefined;
-  const now = await lookAtCall(network, { ...place, id: last.id }, evidenceOf(network, refund));
+  // If it has moved nothing, it was for no more than this.
+  const { balance: value } = await readOne(network, channelId, await readHead(network));
+  const evidence = evidenceOf(network, { channelId, value });
+  const now = await lookAtCall(network, { ...place, id: last.id }, evidence);
   return now?.state === "sent" ? refuse("invalid_batch_settlement_evm_channel_busy") : undefined;
 }
 
@@ -253,18 +257,13 @@ function refuse(reason: Refused["reason"]): Refused {
 /** The event of our transaction: a refund may succeed and move nothing. */
 function evidenceOf(
   { escrow: { place } }: HostedNetwork,
-  { voucher: { channelId }, amount }: Refund,
+  { channelId, value }: { channelId: Hex; value: bigint },
 ): Evidence {
-  return {
-    value: amount,
-    async readOutcome({ logs }) {
-      const event = logs.find(
-        ({ address, topics }) =>
-          address === place.contract && topics[0] === refundedTopic && topics[1] === channelId,
-      );
-      return event && { amount: BigInt(event.data) };
-    },
-  };
+  return byEvent(
+    value,
+    ({ address, topics }) =>
+      address === place.contract && topics[0] === refundedTopic && topics[1] === channelId,
+  );
 }
 
 async function answerOf(

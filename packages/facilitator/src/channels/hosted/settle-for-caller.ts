@@ -12,7 +12,7 @@ import { topicOf } from "../../evm/topic-of.ts";
 import { hexWord } from "../../evm/word.ts";
 import { type CallerCall, findLastCall, readCall } from "../../ledger/channels/caller-calls.ts";
 import { settleGas } from "../claims/settle-receivers.ts";
-import { type Evidence, followCall } from "./follow-call.ts";
+import { byEvent, type Evidence, followCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
 import { readHead } from "./read-channel.ts";
 import { callIdOf, requireGas, sendCall } from "./send-call.ts";
@@ -125,19 +125,14 @@ function evidenceOf(
   { receiver, token }: { receiver: Address; token: Address },
   value: bigint,
 ): Evidence {
-  return {
+  return byEvent(
     value,
-    async readOutcome({ logs }) {
-      const event = logs.find(
-        ({ address, topics }) =>
-          address === place.contract &&
-          topics[0] === settledTopic &&
-          topics[1] === `0x${hexWord(receiver)}` &&
-          topics[2] === `0x${hexWord(token)}`,
-      );
-      return event && { amount: BigInt(event.data) };
-    },
-  };
+    ({ address, topics }) =>
+      address === place.contract &&
+      topics[0] === settledTopic &&
+      topics[1] === `0x${hexWord(receiver)}` &&
+      topics[2] === `0x${hexWord(token)}`,
+  );
 }
 
 function answerOf(call: CallerCall | undefined): ChannelCallAnswer {
