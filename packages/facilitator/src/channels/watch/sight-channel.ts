@@ -1,9 +1,10 @@
 import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { ChannelKey } from "../../ledger/channels/channel.ts";
-import { type ChannelState, readChannelState } from "../../ledger/channels/channel-state.ts";
+import type { ChannelState } from "../../ledger/channels/channel-state.ts";
 import { type ChannelWatch, readWatch } from "../../ledger/channels/channel-watch.ts";
 import { openChannel, readChannel } from "../../ledger/channels/open-channel.ts";
+import { readMirrored } from "../../ledger/channels/read-mirrored.ts";
 import { maxUnclaimedFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import type { ChannelSight, SeenChannel, Sight } from "./channel-sight.ts";
@@ -136,11 +137,9 @@ export function createChannelSight(
     config: ChannelConfig,
     { since, block }: ChannelWatch,
   ): Promise<SeenChannel | undefined> {
-    const [channel, state] = await Promise.all([
-      readChannel(ledger, key),
-      readChannelState(ledger, key),
-    ]);
-    if (channel === undefined || state === undefined) return undefined;
+    const found = await readMirrored(ledger, key);
+    if (found === undefined) return undefined;
+    const { channel, state } = found;
     if (state.block.number < since) return undefined;
     return {
       kind: "seen",

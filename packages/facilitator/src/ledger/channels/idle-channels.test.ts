@@ -22,6 +22,7 @@ import { forgetDeposits } from "./move-deposit.ts";
 import { openChannel, readChannel } from "./open-channel.ts";
 import { findOwingSigners, owesElsewhere } from "./owing.ts";
 import { queueDeposit } from "./queue-deposit.ts";
+import { readMirrored } from "./read-mirrored.ts";
 import { releaseRun, reserveRun } from "./reserve-run.ts";
 import { countRun, giveUpCharge, takeCharge } from "./resume-charge.ts";
 
@@ -57,6 +58,7 @@ const reading = { balance: 100n, totalClaimed: 0n, withdrawal: undefined, refund
 /** Each statement of a request and of the planner, with the number of channels that it is about. */
 const works: [string, number, (ledger: LedgerContext) => Promise<unknown>][] = [
   ["a look-up", 1, (ledger) => readChannel(ledger, keyOf(7))],
+  ["a look-up with its mirror", 1, (ledger) => readMirrored(ledger, keyOf(7))],
   [
     "a new channel",
     1,
