@@ -79,6 +79,6 @@ it("the channels of the environment are those of the facilitator", async () => {
     () => undefined,
   );
   const facilitator = await source.load();
-  expect(facilitator.channels?.minDepositOf?.("eip155:9745")).toBe(63n);
+  expect(facilitator.channels?.minDepositOf?.("eip155:9745")).toBe(315n);
   await source.close();
 });

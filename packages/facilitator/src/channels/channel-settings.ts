@@ -49,6 +49,8 @@ export const refundRows = 5n;
  * Gas of a deposit, in rows of a claim: 225,000 with the claim and the settle that its money takes.
  */
 const depositRows = 9n;
+/** Times that a deposit is worth its gas, where the cost of that is configured. */
+export const defaultDepositWorth = 5;
 /** Selling stops at this many times `mostAtRisk` unclaimed on one channel. */
 export const maxUnclaimedFactor = 4n;
 

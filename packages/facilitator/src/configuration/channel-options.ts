@@ -14,6 +14,7 @@ import {
   type ChannelSettings,
   type ClaimSigner,
   defaultDepositLimits,
+  defaultDepositWorth,
 } from "../channels/channel-settings.ts";
 import { createHashSigner, type HashSigner } from "../settle/relay/remote-signer.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
@@ -80,7 +81,8 @@ export interface ChannelOptions {
   maxFailedDepositsPerPayer?: number | undefined;
   /**
    * A deposit is worth at least so many times its gas and that of its claim and settle, nine rows
-   * of a claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default 1.
+   * of a claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default: 5 where
+   * `claimCost` is given; 1 where the cost of gas in the token is not known.
    */
   minDepositWorth?: number | undefined;
   /** The escrow contract. Default: the published one. */
@@ -111,7 +113,7 @@ export function readChannelOptions(
   const {
     maxDepositsPerSigner = defaultDepositLimits.perSigner,
     maxFailedDepositsPerPayer = defaultDepositLimits.failedPerPayer,
-    minDepositWorth = 1,
+    minDepositWorth = options.claimCost === undefined ? 1 : defaultDepositWorth,
   } = options;
   const { contract = channelContracts.settlement } = options;
   const given = [options.authorizer ?? seedOf(relayer), ...formerAuthorizers];
