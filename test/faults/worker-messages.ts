@@ -32,8 +32,8 @@ export const refundPoints = [
   "refund_queued",
 ] as const;
 
-/** Fault points on the way of a deposit. A worker of these tests makes none. */
-const depositPoints = ["deposit_queued", "deposit_recorded"] as const;
+/** Fault points on the way of a deposit. */
+export const depositPoints = ["deposit_queued", "deposit_recorded"] as const;
 
 /** Fault points of a worker that sells by channels, in the order of a request's way. */
 export const channelPoints = [

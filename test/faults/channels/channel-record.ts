@@ -6,6 +6,9 @@ import { type Log, type PublicClient, parseEventLogs } from "viem";
 export interface RecordedChannel {
   balance: bigint;
   totalClaimed: bigint;
+  /** Amounts, in their order. */
+  deposits: bigint[];
+  refunds: bigint[];
   withdrawals: RecordedWithdrawal[];
   claims: { totalClaimed: bigint; time: number }[];
 }
@@ -45,12 +48,13 @@ export async function readEscrow(devnet: Devnet): Promise<EscrowRecord> {
     if (!("channelId" in event.args)) continue;
     const id = toLowerHex(event.args.channelId);
     const channel = channels.get(id) ?? {
-      ...{ balance: 0n, totalClaimed: 0n, withdrawals: [], claims: [] },
+      ...{ balance: 0n, totalClaimed: 0n, deposits: [], refunds: [], withdrawals: [], claims: [] },
     };
     channels.set(id, channel);
     switch (event.eventName) {
       case "Deposited":
         channel.balance = event.args.newBalance;
+        channel.deposits.push(event.args.amount);
         break;
       case "Claimed":
         channel.totalClaimed = event.args.newTotalClaimed;
@@ -67,8 +71,11 @@ export async function readEscrow(devnet: Devnet): Promise<EscrowRecord> {
         channel.withdrawals.push({ amount, balance, totalClaimed, finalizeAfter });
         break;
       }
-      case "WithdrawFinalized":
       case "Refunded":
+        channel.refunds.push(event.args.amount);
+        channel.balance -= event.args.amount;
+        break;
+      case "WithdrawFinalized":
         channel.balance -= event.args.amount;
     }
   }

@@ -61,7 +61,7 @@ export interface ChannelReport extends Calamities {
   directory: string | undefined;
 }
 
-const withdrawDelay = 900;
+export const withdrawDelay = 900;
 /** More than a reorganisation is deep: a deposit that counts stays. */
 const serveAfter = 4;
 const finalAfter = 8;
@@ -94,7 +94,8 @@ export async function runChannelFaults(options: ChannelRunOptions): Promise<Chan
     const perChannel = Math.ceil(vouchers / channels) + 2;
     // One that withdraws all deposits as much again.
     const deposit = price * BigInt(perChannel);
-    const bank = await fundChannels(devnet, { seed, channels, deposit, secondsPerBlock });
+    const funds = deposit * 4n;
+    const bank = await fundChannels(devnet, { seed, channels, deposit, funds, secondsPerBlock });
     const log = createFileLogger(scene.program.options.logFile);
     const sellers = await startSellerFleet({
       count: processes,
@@ -176,8 +177,8 @@ export async function runChannelFaults(options: ChannelRunOptions): Promise<Chan
   }
 }
 
-/** A seller by channels, which claims often. */
-function programOf({ devnet, program }: Scene, claimAfterSeconds: number): SellerProgram {
+/** The options of a worker by channels, which claims often. */
+export function programOf({ devnet, program }: Scene, claimAfterSeconds: number): SellerProgram {
   const channels = {
     authorizerKey: devnet.accounts.deployer.privateKey,
     ...{ withdrawDelay, serveAfter, finalAfter, claimAfterSeconds },
@@ -188,13 +189,19 @@ function programOf({ devnet, program }: Scene, claimAfterSeconds: number): Selle
 }
 
 /** Places the contracts, and deposits on all channels. No reorganisation reaches these blocks. */
-async function fundChannels(
+export async function fundChannels(
   devnet: Devnet,
-  options: { seed: string; channels: number; deposit: bigint; secondsPerBlock: number },
+  options: {
+    seed: string;
+    channels: number;
+    deposit: bigint;
+    /** Of each payer. */
+    funds: bigint;
+    secondsPerBlock: number;
+  },
 ): Promise<ChannelBank> {
-  const { seed, channels, deposit, secondsPerBlock } = options;
+  const { seed, channels, deposit, funds, secondsPerBlock } = options;
   await placeChannels(devnet);
-  const funds = deposit * 4n;
   const bank = await openChannelBank({ devnet, seed, channels, withdrawDelay, funds });
   await bank.depositAll(deposit);
   await devnet.mine(finalAfter + 4);
@@ -202,8 +209,8 @@ async function fundChannels(
   return bank;
 }
 
-/** Fault points on the way of a claim. */
-const claimPoints = ["signed", "stored", "broadcast", "included", "recorded"] as const;
+/** Fault points on the way of a call of the escrow. */
+export const claimPoints = ["signed", "stored", "broadcast", "included", "recorded"] as const;
 
 async function readOffers(url: string): Promise<Market["offers"]> {
   const [authorization, upfront] = await Promise.all(

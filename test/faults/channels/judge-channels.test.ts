@@ -30,11 +30,15 @@ const buyer: ChannelBuyer = {
     ...{ base: 1_000n, possible: new Set([1_000n]), signed: 1_000n },
     ...{ mayBeRefused: true, faults: [] },
   },
-  ...{ bought: [bought], withdrawals: [{ channelId, charged: 1_000n }], finished: 0 },
+  ...{
+    bought: [bought],
+    withdrawals: [{ channelId, charged: 1_000n }],
+    finished: 0,
+  },
 };
 
 const onChain: RecordedChannel = {
-  ...{ balance: 5_000n, totalClaimed: 1_000n },
+  ...{ balance: 5_000n, totalClaimed: 1_000n, deposits: [5_000n], refunds: [] },
   withdrawals: [{ amount: 5_000n, balance: 5_000n, totalClaimed: 0n, finalizeAfter: 2_000 }],
   claims: [{ totalClaimed: 1_000n, time: 1_999 }],
 };
