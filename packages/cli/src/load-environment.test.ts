@@ -43,5 +43,12 @@ it("the folder's .env file names no database that gets the password of the envir
     expect(load(ledger, { ...own, COINSLOT_LEDGER: "sqlite:./a.db" })).not.toThrow();
     expect(load(ledger.replace("user", "user:word"), own)).not.toThrow();
     expect(load("COINSLOT_LEDGER=sqlite:./a.db", own)).not.toThrow();
+    const home = { HOME: folder };
+    writeFileSync(join(folder, ".pgpass"), "db.example:5432:*:*:word\n");
+    expect(load(ledger, home)).not.toThrow();
+    writeFileSync(join(folder, ".pgpass"), "# mine\n*:*:*:*:word\n");
+    expect(load(ledger, home)).toThrow(/password for all hosts in \.pgpass is not sent/);
+    expect(load(ledger, { PGPASSFILE: join(folder, ".pgpass") })).toThrow(/is not sent/);
+    expect(load(ledger.replace("user", "user:word"), home)).not.toThrow();
   });
 });

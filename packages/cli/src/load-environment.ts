@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import {
   type Environment,
   facilitatorSettings,
@@ -13,17 +15,22 @@ import { UsageError } from "./exit-code.ts";
  * other variables of the file.
  *
  * @throws EnvironmentFileError when the file cannot be read
- * @throws UsageError when a database of a folder's file would be sent the password of `PGPASSWORD`
+ * @throws UsageError when a database of a folder's file would be sent the password of `PGPASSWORD`,
+ *   or one for all hosts in `.pgpass`
  */
 export function loadEnvironment(environment: Environment, folder: string): LoadedEnvironment {
   const settings = [...commandSettings, ...facilitatorSettings, ...indexerSettings];
   const loaded = loadSettings({ environment, folder, settings });
-  if (environment.PGPASSWORD && loaded.file?.isOfFolder) keepPassword(loaded.file.values);
+  if (!loaded.file?.isOfFolder) return loaded;
+  if (environment.PGPASSWORD) keepPassword("PGPASSWORD", loaded.file.values);
+  else if (hasPasswordForAll(environment)) {
+    keepPassword("The password for all hosts in .pgpass", loaded.file.values);
+  }
   return loaded;
 }
 
 /** The client of PostgreSQL sends it to any server that asks for it, where the URL has none. */
-function keepPassword(values: Readonly<Record<string, string>>): void {
+function keepPassword(password: string, values: Readonly<Record<string, string>>): void {
   const names = ["COINSLOT_LEDGER", "INDEXER_DATABASE"];
   const name = names.find((each) => {
     const url = values[each]?.trim() ?? "";
@@ -33,6 +40,16 @@ function keepPassword(values: Readonly<Record<string, string>>): void {
   });
   if (name === undefined) return;
   throw new UsageError(
-    `PGPASSWORD is not sent to the database that a folder's .env file names: put the password into ${name}, or set ${name} in the environment.`,
+    `${password} is not sent to the database that a folder's .env file names: put the password into ${name}, or set ${name} in the environment.`,
   );
+}
+
+/** The client of PostgreSQL reads this file where it has no other password. */
+function hasPasswordForAll({ PGPASSFILE, HOME }: Environment): boolean {
+  try {
+    const text = readFileSync(PGPASSFILE || join(HOME || ".", ".pgpass"), "utf8");
+    return /^\*:/m.test(text);
+  } catch {
+    return false;
+  }
 }
