@@ -16,7 +16,7 @@ export interface Agreement {
 
 interface Vote {
   endpoint: number;
-  /** The block of the question; undefined: the endpoint's head is below every known block. */
+  /** The block of the question; undefined: the endpoint calls no known block final. */
   block: BlockId | undefined;
   isSame: boolean;
 }
@@ -28,8 +28,9 @@ interface Vote {
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
  * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
- * until another one answers. One with its head below the block votes about the newest known block
- * that it reaches. Higher ones wait for it.
+ * until another one answers. One with its head below the block, or by its `finalized` tag its
+ * newest final block, votes about the newest known block that it reaches. Higher ones wait for it:
+ * what one endpoint alone calls final is not.
  */
 export async function agreeOnBlock(
   context: Pick<ChainContext, "chain" | "database" | "logger" | "pool" | "outvoted">,
@@ -70,33 +71,48 @@ export async function agreeOnBlock(
   const agreed = second?.block;
   const isAlone = first !== undefined && first.block !== agreed;
   const above = agreed === undefined ? "All blocks" : `Blocks above ${agreed.number}`;
+  const standing = chain.finality.finalizedTag ? "final at" : "known to";
   return {
     agreed,
     isShared: agreeing.length > 1 && !isAlone,
-    problem: isAlone ? `${above} are known to endpoint ${first.endpoint} alone` : undefined,
+    problem: isAlone ? `${above} are ${standing} endpoint ${first.endpoint} alone` : undefined,
   };
 }
 
 /** Undefined: the endpoint does not answer. */
 async function vote(
-  { chain: { chainId }, database: { kysely } }: Pick<ChainContext, "chain" | "database">,
+  { chain, database: { kysely } }: Pick<ChainContext, "chain" | "database">,
   endpoint: RpcEndpointHandle,
   { top, signal }: { top: BlockId; signal: AbortSignal },
 ): Promise<Vote | undefined> {
-  const hash = await askHash(top);
-  if (hash !== undefined) return voteOf(top, hash);
-  const [answer] = await endpoint.requestMany([{ method: "eth_blockNumber" }], { signal });
-  const head = answer?.ok === true ? endpoint.head() : undefined;
-  if (head === undefined || head >= top.number) return undefined;
-  const known = await findKnownBlock(kysely, { chainId, number: Number(head) });
+  const { chainId, finality } = chain;
+  const { hash, final } = await ask(top);
+  if (hash !== undefined && final >= top.number) return voteOf(top, hash);
+  const reached = hash === undefined ? await findHead() : final;
+  if (reached === undefined || reached >= top.number) return undefined;
+  const number = Math.min(reached, final);
+  const known = await findKnownBlock(kysely, { chainId, number });
   if (known === undefined) return { endpoint: endpoint.endpoint, block: undefined, isSame: true };
-  const below = await askHash(known);
-  return below === undefined ? undefined : voteOf(known, below);
+  const below = await ask(known);
+  return below.hash === undefined ? undefined : voteOf(known, below.hash);
 
-  async function askHash({ number }: BlockId): Promise<string | undefined> {
-    const [outcome] = await endpoint.requestMany([blockByNumber(BigInt(number))], { signal });
-    const header = outcome?.ok === true ? parseHeader(outcome.result) : undefined;
-    return header?.number === number ? header.hash : undefined;
+  /** The block's hash here, and the newest final block: any, where there is no tag for it. */
+  async function ask({ number }: BlockId): Promise<{ hash: string | undefined; final: number }> {
+    const calls = [blockByNumber(BigInt(number))];
+    if (finality.finalizedTag) calls.push(blockByNumber("finalized"));
+    const [block, tagged] = await endpoint.requestMany(calls, { signal });
+    const header = block?.ok === true ? parseHeader(block.result) : undefined;
+    const final = tagged?.ok === true ? parseHeader(tagged.result)?.number : undefined;
+    return {
+      hash: header?.number === number ? header.hash : undefined,
+      final: final ?? Number.POSITIVE_INFINITY,
+    };
+  }
+
+  async function findHead(): Promise<number | undefined> {
+    const [answer] = await endpoint.requestMany([{ method: "eth_blockNumber" }], { signal });
+    const head = answer?.ok === true ? endpoint.head() : undefined;
+    return head === undefined ? undefined : Number(head);
   }
 
   function voteOf(block: BlockId, found: string): Vote {
