@@ -28,8 +28,17 @@ export async function timeEach<T>(
   return times;
 }
 
-/** The value below which the given share of the values lies. */
+/**
+ * The value below which the given share of the values lies, between two of them where it falls
+ * there: the median of an even number is the mean of its two middle ones.
+ *
+ * @param share from 0 to 1
+ * @returns NaN of no values
+ */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  const place = (sorted.length - 1) * share;
+  const below = sorted[Math.floor(place)] ?? Number.NaN;
+  const above = sorted[Math.ceil(place)] ?? Number.NaN;
+  return below + (above - below) * (place - Math.floor(place));
 }

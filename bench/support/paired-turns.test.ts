@@ -20,6 +20,11 @@ it("One turn beside other work does not move the ratio of many", () => {
   expect(spread).toBe("24 turns, half of them 1.04 to 1.06x, ±0.4%");
 });
 
+it("An even number of turns has the mean of its two middle ratios", () => {
+  const ours = [1.06, 0.964, 1.04, 0.972, 0.967, 1.09];
+  expect(comparePairs(ours, [1, 1, 1, 1, 1, 1]).ratio).toBeCloseTo(1.006);
+});
+
 it("A comparison without turns is none", () => {
   expect(comparePairs([], []).ratio).toBeNaN();
 });
