@@ -23,9 +23,10 @@ const watchedReads: readonly (readonly [string, Record<string, unknown>])[] = [
 const minPauseMs = 1_000;
 /**
  * Each change makes open pages read. So the next one is looked for once all reads since the last
- * look are a fiftieth of the time, or after the longest pause.
+ * look are a hundredth of the time, or after the longest pause. Of the processor time of a seller
+ * that is half busy, that is a fiftieth.
  */
-const maxShare = 0.02;
+const maxShare = 0.01;
 const maxPauseMs = 10_000;
 
 /**
