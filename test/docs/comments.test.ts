@@ -24,8 +24,8 @@ function textsOf(lines: readonly string[]): { line: string; number: number }[] {
     const [, text] = /^\s*(?:\/\*\*|\*|\/\/) ?(.*)$/.exec(line) ?? [];
     if (text === undefined) return [];
     if (text.startsWith("```")) isFenced = !isFenced;
-    const isText = !isFenced && !/^(\||biome-ignore |@ts-| {2})/.test(text);
-    return isText ? [{ line, number: index + 1 }] : [];
+    const isOther = isFenced || /^(\||biome-ignore |@ts-| {2})/.test(text);
+    return isOther ? [] : [{ line, number: index + 1 }];
   });
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { channelScheme, type Hex, type PaymentRequirements } from "@coinslot/protocol";
 import * as z from "zod";
 
-/** Outcome of a call of the escrow, as the facilitator has told its caller. */
+/** Outcome of a call of the escrow, as the facilitator answered its caller. */
 export interface CallOutcome {
   isDone: boolean;
   /** Of its transaction; `undefined` where none was needed. */

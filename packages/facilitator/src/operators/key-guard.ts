@@ -11,9 +11,9 @@ export interface KeyGuard {
 }
 
 /**
- * Creates a guard. A fast hash protects a key of 256 random bits well enough, and nobody guesses
- * one at any rate: the limit is for the log, and for the work. Every key is compared in constant
- * time, so the duration reveals neither a key nor which one matches.
+ * Creates a guard. A fast hash protects a key of 256 random bits, which no number of attempts
+ * finds: the limit is for the log, and for the work. Every key is compared in constant time, so the
+ * duration reveals neither a key nor which one matches.
  */
 export function createKeyGuard(options: {
   keys: readonly string[];
@@ -43,8 +43,8 @@ function matches(digests: readonly Buffer[], authorization = ""): boolean {
 }
 
 /**
- * Name of a presented key in the audit log: the first eight digits of its SHA-256. They say which
- * key it was, and help nobody to guess it.
+ * Name of a presented key in the audit log: the first eight digits of its SHA-256. They name
+ * the key, and make no guess easier.
  */
 export function keyNameOf(authorization = ""): string {
   const presented = /^Bearer (.+)$/i.exec(authorization)?.[1] ?? "";

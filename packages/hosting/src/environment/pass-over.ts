@@ -8,8 +8,7 @@ const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]*)$/;
  * - `WALLET_PRIVATE_KEY_FILE` in the environment hides the file's `WALLET_SEED_PHRASE`; `PAY_TO`
  *   hides its `SELLER_SEED_PHRASE`.
  * - The operator's key in the environment hides the file's URL: it goes to no seller of the file.
- *   So
- *   does the key of an indexing service.
+ *   So does the key of an indexing service.
  * - Nodes of a network in the environment hide the file's nodes of that network. Both may have
  *   either form, `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`.
  */

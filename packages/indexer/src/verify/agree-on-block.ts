@@ -96,7 +96,7 @@ async function vote(
   const below = await ask(known);
   return below.hash === undefined ? undefined : voteOf(known, below.hash);
 
-  /** The block's hash here, and the newest final block: any, where there is no tag for it. */
+  /** The block's hash at the endpoint, and its newest final block: infinity without a tag. */
   async function ask({ number }: BlockId): Promise<{ hash: string | undefined; final: number }> {
     const calls = [blockByNumber(BigInt(number))];
     if (finality.finalizedTag) calls.push(blockByNumber("finalized"));

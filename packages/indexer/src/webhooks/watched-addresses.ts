@@ -20,8 +20,9 @@ export interface WatchedChange {
 }
 
 /**
- * Removes addresses of a receiver, then adds others: all of it, or nothing. Transfers of new ones
- * are told from the next block on. Those of removed ones that were told are told to their end.
+ * Removes addresses of a receiver, then adds others: all of it, or nothing. Events of new ones
+ * begin with the next block. Transfers of removed ones whose inclusion was posted get their end,
+ * too.
  *
  * @returns undefined, and nothing is changed, where there would be more than `maxWatched`
  */
