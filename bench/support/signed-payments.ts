@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { Devnet } from "@coinslot/devnet";
 import {
+  type Authorization,
+  type ExactEvmPayload,
   formatAuthorization,
   type PaymentPayloadV2,
   type PaymentRequirements,
-  parseAuthorization,
+  toLowerHex,
   transferTypedData,
 } from "@coinslot/protocol";
 import { toHex } from "viem";
@@ -41,16 +43,28 @@ export async function signPayments(devnet: Devnet, count: number): Promise<Payme
 
 /** Signs a payment of one of the devnet's paying accounts: they take turns by `index`. */
 export async function signPayment(devnet: Devnet, index: number): Promise<PaymentPayloadV2> {
+  const payload = await signAuthorization(devnet, index, {
+    validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600),
+    nonce: toHex(randomBytes(32)),
+  });
+  return { x402Version: 2, accepted: requirementsOf(devnet), payload };
+}
+
+/** Signs a transfer of the price to the seller, with the addresses in lower case. */
+export async function signAuthorization(
+  devnet: Devnet,
+  index: number,
+  fresh: Pick<Authorization, "validBefore" | "nonce">,
+): Promise<ExactEvmPayload> {
   const payers = devnet.accounts.others;
   const payer = payers[index % payers.length];
   if (payer === undefined) throw new Error("The devnet has no accounts that pay.");
-  const authorization = {
-    from: payer.address,
-    to: devnet.accounts.seller.address,
+  const authorization: Authorization = {
+    from: toLowerHex(payer.address),
+    to: toLowerHex(devnet.accounts.seller.address),
     value: price,
     validAfter: 0n,
-    validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600),
-    nonce: toHex(randomBytes(32)),
+    ...fresh,
   };
   const signature = await payer.signTypedData(
     transferTypedData({
@@ -60,12 +74,5 @@ export async function signPayment(devnet: Devnet, index: number): Promise<Paymen
       domain: { name: "USDT0", version: "1" },
     }),
   );
-  return {
-    x402Version: 2,
-    accepted: requirementsOf(devnet),
-    payload: {
-      signature,
-      authorization: formatAuthorization(parseAuthorization(formatAuthorization(authorization))),
-    },
-  };
+  return { signature, authorization: formatAuthorization(authorization) };
 }
