@@ -57,9 +57,9 @@ export async function serveVisit(visit: Visit): Promise<void> {
     const { channels: wire } = presented.wire;
     const payment = wire?.read(presented.credential);
     if (wire !== undefined && payment !== undefined) {
-      return await serveChannel({ ...visit, offer, presented, place, payment, wire });
+      return await serveChannel({ offer, presented, place, payment, wire, ...visit });
     }
-    await serveBuyer({ ...visit, offer, presented, place });
+    await serveBuyer({ offer, presented, place, ...visit });
   } finally {
     endLoad(load, place);
   }

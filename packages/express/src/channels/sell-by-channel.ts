@@ -28,7 +28,7 @@ export async function sellOnAnswer(sale: ChannelSale, run: ChannelRun): Promise<
   };
   const work = prepareWork(sale);
   try {
-    const ran = await holdRun({ ...sale, isPaid: false, release: () => drop(true) });
+    const ran = await holdRun(sale, { isPaid: false, release: () => drop(true) });
     if (ran === undefined) return;
     const { held } = ran;
     work.end();
@@ -116,7 +116,7 @@ export async function repeatSale(sale: ChannelSale, repeat: ChannelRepeat): Prom
       return repeat.deliver();
     }
     const work = prepareWork(sale);
-    const ran = await holdRun({ ...sale, isPaid: true, release: giveUp });
+    const ran = await holdRun(sale, { isPaid: true, release: giveUp });
     if (ran === undefined) return;
     const { held } = ran;
     work.end();
@@ -175,7 +175,6 @@ function prepareWork(sale: ChannelSale): Work {
   let isWaived = false;
   let isEnded = false;
   sale.request.payment = {
-    ...paymentOf(sale),
     paymentFlow: "authorization",
     waive: () => {
       isWaived = true;
@@ -185,6 +184,7 @@ function prepareWork(sale: ChannelSale): Work {
       if (parts.add(part)) return true;
       throw new RangeError(`A request is charged ${price} at most`);
     },
+    ...paymentOf(sale),
   };
   return {
     parts,

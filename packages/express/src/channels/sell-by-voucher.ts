@@ -52,7 +52,7 @@ function saleOf(
     wire: presented.wire.name,
   });
   const owner = { id, fingerprint, keyHash: seal?.keyHash };
-  return { ...order, seal, owner, progress: { hasRun: false } };
+  return { seal, owner, progress: { hasRun: false }, ...order };
 }
 
 /** @param closeBody frees its room among bodies whose payment is not proven */
@@ -81,7 +81,7 @@ async function admit(order: ChannelOrder, sale: ChannelSale, closeBody: () => vo
     case "corrected":
       return answerCorrection(order, admission);
     case "refused":
-      return answerInvalid(order, { ...order, reason: admission.reason });
+      return answerInvalid(order, { reason: admission.reason, ...order });
     case "busy":
       return refuseVisit(order, refusals.channelBusy(admission.retryAfterSeconds));
     case "payer_limited":

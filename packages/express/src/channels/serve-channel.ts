@@ -19,36 +19,38 @@ export async function serveChannel(visit: ChannelVisit): Promise<void> {
   if (way?.channelTerms === undefined || channels === undefined) {
     return answerInvalid(visit, { offer, presented, reason: noMatch });
   }
-  const order = await orderOf({ ...visit, channels }, way.requirements, way.channelTerms);
+  const order = await orderOf(visit, {
+    channels,
+    requirements: way.requirements,
+    terms: way.channelTerms,
+  });
   if (await turnAway(order)) return;
   const { network } = order.requirements;
   const fault = await askFacilitator(order, async () => ({
     reason: channels.check(order.voucher, { network, terms: order.terms }),
   }));
   if (fault === undefined) return;
-  if (fault.reason !== undefined) return answerInvalid(order, { ...order, reason: fault.reason });
+  if (fault.reason !== undefined) return answerInvalid(order, { reason: fault.reason, ...order });
   return serveByType(order, payment.payload);
 }
 
 async function orderOf(
-  visit: ChannelVisit & Pick<ChannelOrder, "channels">,
-  requirements: ChannelOrder["requirements"],
-  terms: ChannelOrder["terms"],
+  visit: ChannelVisit,
+  matched: Pick<ChannelOrder, "channels" | "requirements" | "terms">,
 ): Promise<ChannelOrder> {
   const { payload } = visit.payment;
   const { channelConfig, voucher } = payload;
   const { clientKey } = visit.settings;
   return {
-    ...visit,
-    requirements,
-    terms,
     voucher: { channelConfig, voucher },
     signer: channelConfig.payerAuthorizer,
-    price: BigInt(requirements.amount),
+    price: BigInt(matched.requirements.amount),
     resource: resourceOf(visit),
     limitKey: await askSeller("clientKey", visit.route.key, () =>
       limitKeyOf(visit.request, clientKey),
     ),
+    ...matched,
+    ...visit,
   };
 }
 

@@ -32,7 +32,6 @@ export async function streamAnswer(sale: ChannelSale, paid: Paid): Promise<Strea
   const { request, response, next, settings, progress, load, place } = sale;
   const parts = createChargedAmount(paid.amount);
   request.payment = {
-    ...paymentOf(sale),
     paymentFlow: "upfront",
     settlement: settlementOf(sale),
     charge(part) {
@@ -42,6 +41,7 @@ export async function streamAnswer(sale: ChannelSale, paid: Paid): Promise<Strea
       ignoreLateWrites(response);
       return false;
     },
+    ...paymentOf(sale),
   };
   progress.hasRun = true;
   leavePlace(load, place);

@@ -88,7 +88,6 @@ export function holdResponse(
   };
   const hold: Hold = {
     response,
-    ...options,
     chunks: [],
     size: 0,
     trailers: [],
@@ -98,6 +97,7 @@ export function holdResponse(
     hasEnded: false,
     write: undefined,
     resolveOutcome: ignoreOutcome,
+    ...options,
   };
   const outcome = new Promise<HeldOutcome>((resolve) => {
     hold.resolveOutcome = resolve;
@@ -264,8 +264,8 @@ function isFailure(status: unknown): boolean {
 }
 
 function readAnswer(begun: Beginning, { chunks, size, trailers, headForm }: Hold): HeldAnswer {
-  const answer = { ...begun, trailers, body: Buffer.concat(chunks, size) };
-  return isAsciiHead(answer) ? answer : { ...answer, headForm };
+  const answer = { trailers, body: Buffer.concat(chunks, size), ...begun };
+  return isAsciiHead(answer) ? answer : { headForm, ...answer };
 }
 
 /**

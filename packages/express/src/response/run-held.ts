@@ -27,9 +27,13 @@ export interface RunningVisit extends Visit {
   /** Its part of the load. */
   place: Place;
   progress: { hasRun: boolean };
+}
+
+/** The right to run a handler. */
+export interface RunRight {
   /** The money has moved already. */
   isPaid: boolean;
-  /** Ends the right to run, where the run comes to nothing. */
+  /** Ends the right, where the run comes to nothing. */
   release(cause: ReleaseCause): Promise<void>;
 }
 
@@ -67,8 +71,8 @@ export async function runHeld(
   };
   const isPaid = "settlement" in sale;
   const release = (cause: ReleaseCause) => releaseSale(sale, cause);
-  const run = await holdRun({ ...sale, isPaid, release });
-  return run && { ...run, isWaived };
+  const run = await holdRun(sale, { isPaid, release });
+  return run && { isWaived, ...run };
 }
 
 /**
@@ -76,8 +80,11 @@ export async function runHeld(
  *
  * @returns `undefined` when there is none: the right to run is released, and the buyer answered.
  */
-export async function holdRun(visit: RunningVisit): Promise<HeldRun | undefined> {
-  const { settings, route, request, response, next, progress, load, place, isPaid } = visit;
+export async function holdRun(
+  visit: RunningVisit,
+  { isPaid, release }: RunRight,
+): Promise<HeldRun | undefined> {
+  const { settings, route, request, response, next, progress, load, place } = visit;
   const { maxResponseBytes } = settings;
   // Not before anything that may throw: what is held must be released.
   const held = holdResponse(response, {
@@ -120,19 +127,19 @@ export async function holdRun(visit: RunningVisit): Promise<HeldRun | undefined>
       settings.onError(outcome.error);
       return giveUp(internalError);
     case "destroyed":
-      await visit.release("handler_failed");
+      await release("handler_failed");
       return undefined;
     case "disconnected":
       return leave();
   }
 
   async function leave(): Promise<undefined> {
-    await visit.release("disconnected");
+    await release("disconnected");
     held.replace(() => response.end());
   }
 
   async function giveUp(refusal: Refusal): Promise<undefined> {
-    await visit.release("handler_failed");
+    await release("handler_failed");
     held.replace(() => {
       // The handler may run on, and fail: Express then destroys the connection, on which other
       // requests would wait by now.

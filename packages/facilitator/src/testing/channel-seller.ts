@@ -80,7 +80,7 @@ export async function openChannelSeller(given: ChannelSellerOptions) {
     const withdrawal = withdrawRequestedAt === 0 ? undefined : { initiatedAt: withdrawRequestedAt };
     const isSelling = given.isSelling ?? true;
     const maxUnclaimed = 10n ** 12n;
-    return { kind: "seen", channel, state: { ...state, withdrawal }, isSelling, maxUnclaimed };
+    return { kind: "seen", channel, state: { withdrawal, ...state }, isSelling, maxUnclaimed };
   }
 
   const sales = createChannelSales({

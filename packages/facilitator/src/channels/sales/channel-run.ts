@@ -88,7 +88,6 @@ export function createChannelRun(
       let isCharged = false;
       try {
         isCharged = await chargeChannel(ledger, {
-          ...key,
           id,
           seen,
           base,
@@ -101,6 +100,7 @@ export function createChannelRun(
           answer: await makeRoom(context, served, sealedAnswer),
           token,
           isTokenKept: isKept,
+          ...key,
         });
         if (isCharged) {
           if (isKept && token !== undefined) leases.keep(key, token);
@@ -128,7 +128,7 @@ export function createChannelRun(
   async function end(): Promise<void> {
     try {
       if (token === undefined) return;
-      await ledger.pendingEnds.write(token, () => releaseRun(ledger, { ...key, token }));
+      await ledger.pendingEnds.write(token, () => releaseRun(ledger, { token, ...key }));
     } finally {
       leave();
     }
@@ -168,12 +168,12 @@ function chargeOf(
         if (isFree) freeRuns.count(signer);
         const { route } = request;
         const isLowered = await lowerCharge(ledger, {
-          ...key,
           id,
           base,
           amount: to,
           before,
           route,
+          ...key,
         });
         if (isLowered) context.metrics.lowered(saleOf(request), amount - to);
         if (isLowered && to === 0n) freeRuns.unpaid(signer);
@@ -208,7 +208,7 @@ export function createChannelRepeat(
     channelState: correction.channelState,
     sealedAnswer,
     correction,
-    beginRun: () => countRun(context.ledger, { ...served.key, id }),
+    beginRun: () => countRun(context.ledger, { id, ...served.key }),
     ...endsOf(context, served, id),
   };
 }
@@ -226,7 +226,7 @@ function endsOf(
     async giveUp() {
       try {
         // Delivered before: the mark that is not written yet asks for the owner.
-        if (!marks.has(key.channelId, id)) await giveUpCharge(ledger, { ...key, id });
+        if (!marks.has(key.channelId, id)) await giveUpCharge(ledger, { id, ...key });
       } finally {
         leave();
       }
@@ -245,6 +245,6 @@ async function makeRoom(
   // By the channel's id: a channel keeps one answer.
   const room = quotas.makeRoom(signer, { keyHash: key.channelId, sealed }, expiresAt);
   const channelIds = room.evicted.map(({ keyHash }) => keyHash);
-  await evictChannelAnswers(ledger, { ...key, channelIds });
+  await evictChannelAnswers(ledger, { channelIds, ...key });
   return room.isKept ? { sealed, expiresAt } : undefined;
 }

@@ -80,7 +80,7 @@ async function look(
     if (seen.kind === "blind")
       return { ...busyForBlocks, retryAfterSeconds: seen.retryAfterSeconds };
     const signer = channelConfig.payerAuthorizer;
-    const served = { ...visited, signer, quotas, state: seen.state };
+    const served = { signer, quotas, state: seen.state, ...visited };
     const admission = await decide(context, network, { request, served, seen });
     if (admission !== undefined) return admission;
   }
@@ -160,7 +160,7 @@ export async function isShown(
   { voucher: { maxClaimableAmount: ceiling, signature } }: ChannelRequest["presented"],
 ): Promise<boolean> {
   if (state.published === undefined || ceiling > state.published) return false;
-  return isPublished(ledger, { ...key, ceiling, signature });
+  return isPublished(ledger, { ceiling, signature, ...key });
 }
 
 /**
@@ -179,7 +179,7 @@ export async function correct(
   if (!buys) return correctionOf(served, channel);
   // Its buyer begins at the chain's sum, and its next voucher is its own.
   if (ceiling <= totalClaimed) return belowClaimed;
-  const isPublic = await isPublished(context.ledger, { ...served.key, ceiling, signature });
+  const isPublic = await isPublished(context.ledger, { ceiling, signature, ...served.key });
   return correctionOf(served, isPublic ? { charged, voucher: undefined } : channel);
 }
 
@@ -213,7 +213,7 @@ async function repeat(
   const { ledger } = context;
   const { last } = channel;
   if (last === undefined) return correctionOf(served, channel);
-  const named = { ...served.key, id: last.id };
+  const named = { id: last.id, ...served.key };
   const sealedAnswer =
     last.keyHash === undefined ? undefined : await readChannelAnswer(ledger, named);
   if (last.isDelivered && sealedAnswer === undefined) return correctionOf(served, channel);
@@ -258,7 +258,7 @@ async function admit(
   if (
     token !== undefined &&
     !isLeased &&
-    !(await reserveRun(ledger, { ...served.key, seen, token }))
+    !(await reserveRun(ledger, { seen, token, ...served.key }))
   ) {
     return undefined;
   }

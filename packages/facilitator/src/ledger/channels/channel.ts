@@ -42,6 +42,15 @@ export interface Channel extends ChannelKey {
   last: LastCharge | undefined;
 }
 
+/** The columns of a channel, for statements that are compiled once. */
+export const channelColumns = [
+  ...(["channels.network", "channels.contract", "channels.channel_id", "charged"] as const),
+  ...(["ceiling", "signature", "before_ceiling", "before_signature", "secure", "lost"] as const),
+  ...(["refunding", "running_token", "running_owner", "last_id", "last_fingerprint"] as const),
+  ...(["last_key_hash", "last_amount", "last_at", "last_delivered_at", "last_owner"] as const),
+  "last_runs",
+] as const;
+
 /** The columns of a key. */
 export function keyColumns({ network, contract, channelId }: ChannelKey) {
   return { network, contract, channel_id: channelId };

@@ -91,7 +91,6 @@ async function chargeChannels(
   const nothing = encode(0n);
   const now = ledger.now();
   const items = charges.map((charge) => ({
-    ...keyColumns(charge),
     seen: encode(charge.seen),
     charged: encode(charge.base + charge.amount),
     ceiling: encode(charge.ceiling),
@@ -102,6 +101,7 @@ async function chargeChannels(
     amount: encode(charge.amount),
     token: charge.token ?? null,
     kept_token: (charge.isTokenKept && charge.token) || null,
+    ...keyColumns(charge),
   }));
   const updated = await transaction
     // In one order, so that groups of two processes cannot deadlock.
@@ -162,11 +162,11 @@ async function chargeChannels(
   await dialect.insertMany(
     transaction,
     "channel_dues",
-    dues.map((charge) => ({ ...keyColumns(charge), since: now })),
+    dues.map((charge) => ({ since: now, ...keyColumns(charge) })),
     "ignore",
   );
   const answered = charges.flatMap(({ id, answer, ...key }) =>
-    charged.has(id) && answer !== undefined ? [{ ...key, id, answer }] : [],
+    charged.has(id) && answer !== undefined ? [{ id, answer, ...key }] : [],
   );
   await keepChannelAnswers(transaction, answered);
   const names = await postCharges(ledger, transaction, {
@@ -178,7 +178,7 @@ async function chargeChannels(
 
 /** The chain has paid more than this ledger knows of: a sale by an unknown route. */
 function postedBy({ route, seen, base, amount, ...key }: Charge): PostedCharge[] {
-  const charge = { ...key, isReversal: false };
-  const forgotten = { ...charge, route: undefined, amount: base - seen };
-  return base > seen ? [forgotten, { ...charge, route, amount }] : [{ ...charge, route, amount }];
+  const charge = { route, isReversal: false, amount, ...key };
+  if (base === seen) return [charge];
+  return [{ route: undefined, isReversal: false, amount: base - seen, ...key }, charge];
 }

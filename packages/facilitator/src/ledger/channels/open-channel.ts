@@ -1,8 +1,10 @@
 import type { ChannelConfig } from "@coinslot/protocol";
+import { compileOnce } from "../compile-once.ts";
 import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import {
   type Channel,
   type ChannelKey,
+  channelColumns,
   keyColumns,
   toChannel,
   toChannelConfig,
@@ -71,19 +73,24 @@ export async function openChannel(ledger: LedgerContext, channel: NewChannel): P
   }, forProcess);
 }
 
+const select = compileOnce(
+  (db, { network, contract, channelId }: ChannelKey) =>
+    db
+      .selectFrom("channels")
+      .select(channelColumns)
+      .where("network", "=", network)
+      .where("contract", "=", contract)
+      .where("channel_id", "=", channelId),
+  ({ network, contract, channelId }) => [network, contract, channelId],
+);
+
 /** The channel's row; `undefined` where the ledger does not know it. */
 export async function readChannel(
-  { db, dialect }: LedgerReads,
+  reads: LedgerReads,
   key: ChannelKey,
 ): Promise<Channel | undefined> {
-  const row = await db
-    .selectFrom("channels")
-    .selectAll()
-    .where("network", "=", key.network)
-    .where("contract", "=", key.contract)
-    .where("channel_id", "=", key.channelId)
-    .executeTakeFirst();
-  return row && toChannel(row, dialect);
+  const [row] = await select(reads, key);
+  return row && toChannel(row, reads.dialect);
 }
 
 /** The channel's terms; `undefined` where the ledger does not know it. */

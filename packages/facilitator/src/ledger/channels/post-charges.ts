@@ -37,8 +37,8 @@ export async function postCharges(
 ): Promise<SoldNames> {
   const { dialect } = ledger;
   const names = await findNames({
-    ...{ transaction, dialect, known: ledger.soldNames, now: ledger.now() },
     names: charges.flatMap(({ route }) => route ?? []),
+    ...{ transaction, dialect, known: ledger.soldNames, now: ledger.now() },
   });
   const sums = new Map<string, PostedCharge & { routeId: number; count: bigint }>();
   for (const charge of charges) {
@@ -53,12 +53,12 @@ export async function postCharges(
     transaction,
     "channel_sums",
     [...sums.values()].map((sum) => ({
-      ...keyColumns(sum),
       day: Math.floor(at / dayMs),
       route_id: sum.routeId,
       is_reversal: Number(sum.isReversal),
       count: dialect.amount.encode(sum.count),
       amount: dialect.amount.encode(sum.amount),
+      ...keyColumns(sum),
     })),
     {
       keys: ["network", "contract", "channel_id", "day", "route_id", "is_reversal"],

@@ -1,15 +1,7 @@
 import { compileOnce } from "../compile-once.ts";
 import type { LedgerReads } from "../ledger-context.ts";
-import { type Channel, type ChannelKey, toChannel } from "./channel.ts";
+import { type Channel, type ChannelKey, channelColumns, toChannel } from "./channel.ts";
 import { type ChannelState, toChannelState } from "./channel-state.ts";
-
-const ofChannel = [
-  ...(["channels.network", "channels.contract", "channels.channel_id", "charged"] as const),
-  ...(["ceiling", "signature", "before_ceiling", "before_signature", "secure", "lost"] as const),
-  ...(["refunding", "running_token", "running_owner", "last_id", "last_fingerprint"] as const),
-  ...(["last_key_hash", "last_amount", "last_at", "last_delivered_at", "last_owner"] as const),
-  "last_runs",
-] as const;
 
 const ofState = [
   ...(["balance", "claimed", "withdraw_amount", "withdraw_at", "refund_nonce"] as const),
@@ -28,7 +20,7 @@ const select = compileOnce(
           .onRef("channel_states.contract", "=", "channels.contract")
           .onRef("channel_states.channel_id", "=", "channels.channel_id"),
       )
-      .select([...ofChannel, ...ofState])
+      .select([...channelColumns, ...ofState])
       .where("channels.network", "=", network)
       .where("channels.contract", "=", contract)
       .where("channels.channel_id", "=", channelId),
