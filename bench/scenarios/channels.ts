@@ -80,7 +80,7 @@ export async function channels(): Promise<Figure[]> {
 
   try {
     const ledger = `sqlite:${join(folder, "ledger.db")}`;
-    // A turn takes more than a second: in shorter ones, code, caches and connections get warm again.
+    // A turn takes more than a second: shorter ones measure how code and caches get warm again.
     const ours = await start("channels", { warmUp: 60, perTurn: 30, ledger });
     const bare = await start("bare", { warmUp: 60, perTurn: 60 });
     const load = { warmUp: 6, perTurn: 3 };
