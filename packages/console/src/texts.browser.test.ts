@@ -65,6 +65,8 @@ it.each(turned)("keeps a line around the route %j from left to right", async (ro
   const { paymentId } = await sellForTest(ledger, { route });
   await page.goto(`${url}/payments/${paymentId}`);
   await page.getByText("Timeline").waitFor();
+  const offer = await page.locator(".timeline > li").first().textContent();
+  expect(offer).toMatch(/^Offeredtime not known10 units of 0x.*route GET .*wire x402v2/);
   const time = (await page.locator("p.soft > time").first().textContent()) ?? "";
   expect(await page.evaluate(areInOrder([route, time]))).toBe(true);
 });

@@ -1,13 +1,13 @@
 import { type PaymentTimeline, timelineOperation } from "@coinslot/facilitator";
 import type { Command } from "commander";
 import type { Io } from "../io.ts";
-import { type ReadOptions, readCommand, runRead, safeText } from "../reads/run-read.ts";
+import { moneyText, type ReadOptions, readCommand, runRead, safeText } from "../reads/run-read.ts";
 import { formatJson, formatTable, type Terminal } from "../terminal.ts";
 
 /** `coinslot payments timeline`: the way of one payment. */
 export function timelineCommand(terminal: Terminal, io: Io): Command {
   return readCommand("timeline")
-    .description("tell the way of a payment: steps, transactions, refunds and events")
+    .description("tell the way of a payment: its offer, steps, transactions, refunds and events")
     .argument("<id>", "as payments list shows it")
     .addHelpText(
       "after",
@@ -17,20 +17,41 @@ export function timelineCommand(terminal: Terminal, io: Io): Command {
       const timeline = await runRead({ terminal, io, ledger }, timelineOperation, { id });
       if (json) return terminal.out(formatJson(timeline));
       terminal.out(formatSteps(terminal, timeline));
+      if (timeline.offer.at === null) {
+        terminal.err("An offer leaves no row: its time is not known.");
+      }
       if (timeline.authorization === "pruned") {
         terminal.err("Its signed forms are pruned: retention has deleted them.");
       }
     });
 }
 
-function formatSteps(terminal: Terminal, { steps }: PaymentTimeline): string {
+function formatSteps(terminal: Terminal, { offer, steps }: PaymentTimeline): string {
   const rows = steps.map(({ at, kind, by, facts }) => [
-    at.slice(0, 23).replace("T", " "),
+    instantText(at),
     safeText(kind),
     by === null ? "-" : `${safeText(by.kind)} ${safeText(by.name)}`,
-    Object.entries(facts)
-      .map(([name, value]) => `${name} ${safeText(String(value))}`)
-      .join(", "),
+    factsText(facts),
   ]);
-  return formatTable(terminal, [["time (UTC)", "step", "by", "facts"], ...rows]);
+  return formatTable(terminal, [
+    ["time (UTC)", "step", "by", "facts"],
+    [offer.at === null ? "unknown" : instantText(offer.at), "offered", "seller", offerText(offer)],
+    ...rows,
+  ]);
+}
+
+/** The terms, the most telling first. */
+function offerText({ route, network, payTo, wire, scheme, ...money }: PaymentTimeline["offer"]) {
+  return factsText({ route, amount: moneyText([money]), network, payTo, wire, scheme });
+}
+
+function factsText(facts: Readonly<Record<string, string | number | null>>): string {
+  return Object.entries(facts)
+    .flatMap(([name, value]) => (value === null ? [] : [`${name} ${safeText(String(value))}`]))
+    .join(", ");
+}
+
+/** ISO 8601 to the millisecond, as people read it. */
+function instantText(iso: string): string {
+  return iso.slice(0, 23).replace("T", " ");
 }

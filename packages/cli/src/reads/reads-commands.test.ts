@@ -77,6 +77,10 @@ describe.each(["sqlite", "postgres"] as const)("the operator's reads, on %s", (e
     expect(listed.out).toMatch(/confirmed.*GET \/weather/);
     expect(listed.err).toBe("Found as a route.\n");
     const timeline = await coinslot("payments", "timeline", id);
+    expect(timeline.out).toMatch(
+      /^time \(UTC\) .*\nunknown +offered +seller +route GET \/weather, amount 0.001 USDT0, .*\n.* reserved /,
+    );
+    expect(timeline.err).toContain("An offer leaves no row: its time is not known.\n");
     expect(timeline.out).toMatch(/submitted +relayer 0x/);
     expect(timeline.out).toMatch(/confirmed +chain eip155:/);
     expect((await json("payments", "timeline", id)).transactions[0].forms).toHaveLength(1);

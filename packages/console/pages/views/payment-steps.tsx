@@ -1,6 +1,6 @@
 import { shorten } from "@coinslot/pages/format";
 import type { Timeline } from "../api/operations.ts";
-import { Copyable, networkName, Time } from "../parts/format-parts.tsx";
+import { Copyable, Money, networkName, Time } from "../parts/format-parts.tsx";
 
 type Step = Timeline["steps"][number];
 
@@ -36,6 +36,7 @@ export function PaymentSteps({ timeline }: { timeline: Timeline }) {
   const shown = timeline.steps.filter(({ kind }) => !elsewhere.has(kind));
   return (
     <ol class="timeline">
+      <OfferStep offer={timeline.offer} />
       {shown.map((step, index) => {
         const [title = step.kind, tone = ""] = steps[step.kind] ?? [];
         return (
@@ -52,6 +53,40 @@ export function PaymentSteps({ timeline }: { timeline: Timeline }) {
         );
       })}
     </ol>
+  );
+}
+
+/** The first step. An offer leaves no row: its terms are known by the payment that took it. */
+function OfferStep({ offer }: { offer: Timeline["offer"] }) {
+  const { at, route, payTo, network, wire, scheme } = offer;
+  return (
+    <li>
+      <p class="what">
+        <strong>Offered</strong>
+        {at === null ? <span class="soft">time not known</span> : <Time at={at} />}
+      </p>
+      <p class="soft">
+        <span class="fact">
+          <Money money={offer} />
+        </span>
+        <span class="fact">{networkName(network)}</span>
+        {payTo !== null && (
+          <span class="fact">
+            to <Copyable text={payTo} what="address" />
+          </span>
+        )}
+        {route !== null && (
+          <span class="fact">
+            route <bdi>{route}</bdi>
+          </span>
+        )}
+        {wire !== null && <span class="fact">wire {wire}</span>}
+        <span class="fact">scheme {scheme}</span>
+      </p>
+      {at === null && (
+        <p class="soft">An offer leaves no row, and so no time. These are the accepted terms.</p>
+      )}
+    </li>
   );
 }
 

@@ -14,7 +14,7 @@ import { PaymentSteps } from "./payment-steps.tsx";
 import { printReceipt } from "./print-receipt.ts";
 import { RefundDialog } from "./refund-dialog.tsx";
 
-/** A payment, from its reservation to its end, and what was given back. */
+/** A payment, from its offer to its end, and what was given back. */
 export function Payment({ id }: { id: string }) {
   const loaded = useOperation("payments.timeline", { id });
   return (

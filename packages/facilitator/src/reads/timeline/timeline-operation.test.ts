@@ -45,6 +45,11 @@ describe.each(engines)("payments.timeline on %s", (engine) => {
       authority: asset,
       attempts: 1,
     });
+    expect(timeline.offer).toEqual({
+      ...{ at: null, route: "GET /weather", resource: "https://shop.example/weather" },
+      ...{ wire: "x402v2", scheme: "eip3009", network, asset, symbol: null, value: "10" },
+      ...{ amount: null, payTo: order.payTo },
+    });
     expect(timeline.steps.map(({ kind }) => kind).sort()).toEqual(
       [
         ...["reserved", "queued", "submitted", "confirmed", "delivered"],
@@ -99,6 +104,7 @@ describe.each(engines)("payments.timeline on %s", (engine) => {
       .executeTakeFirstOrThrow();
     const timeline = await read(ledger, archived.id);
     expect(timeline.payment.isPruned).toBe(true);
+    expect(timeline.offer).toMatchObject({ route: "GET /weather", value: "10", at: null });
     expect(timeline.authorization).toBe("pruned");
     expect(timeline.transactions).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { listRefunds } from "../../ledger/refunds/list-refunds.ts";
 import type { Refund } from "../../ledger/refunds/refund.ts";
 import { defineOperation } from "../../operators/operation.ts";
 import { OperationRefusedError } from "../../operators/operation-refused-error.ts";
-import { toRecords } from "../payment-record.ts";
+import { type PaymentRecord, toRecords } from "../payment-record.ts";
 import { toIso } from "../wire-forms.ts";
 import { listSteps } from "./list-steps.ts";
 import { readEvents } from "./read-events.ts";
@@ -57,6 +57,7 @@ async function readTimeline(
       gasShare: share === null ? null : String(share),
       gasCost: costOf(share, carrier),
     },
+    offer: offerOf(record, payment.kind),
     transactions: [...carried, ...ofRefunds.flat()],
     refunds: refunds.map((refund) => toRefundRecord(refund)),
     events: await readEvents(reads, payment.id),
@@ -65,6 +66,14 @@ async function readTimeline(
   const times = { queuedAt: toIso(payment.queuedAt), closedAt: toIso(payment.closedAt) };
   const steps = await listSteps(reads, { ...parts, owner: own.owner, ...times });
   return { ...parts, steps };
+}
+
+function offerOf(record: PaymentRecord, scheme: string): PaymentTimeline["offer"] {
+  const { route, resource, network, asset, symbol, value, amount, payTo, wire } = record;
+  return {
+    ...{ at: null, route, resource, network, asset, symbol },
+    ...{ value, amount, payTo, wire, scheme },
+  };
 }
 
 function readCarrier(reads: LedgerReads, { transactionId, authorization }: LedgerPayment) {

@@ -75,6 +75,28 @@ const stepSchema = z.object({
 /** A step of a payment's way. */
 export type TimelineStep = z.infer<typeof stepSchema>;
 
+/**
+ * The offer that the payment accepted, as its row keeps the terms. `null`: the caller did not name
+ * it, or its name is forgotten. `value` is the signed one: x402 version 1 lets it exceed the price.
+ */
+const offerSchema = paymentRecordSchema
+  .pick({
+    route: true,
+    resource: true,
+    network: true,
+    asset: true,
+    symbol: true,
+    value: true,
+    amount: true,
+    payTo: true,
+    wire: true,
+  })
+  .extend({
+    /** ISO 8601; `null`, unknown: an offer leaves no row. It was made before the reservation. */
+    at: z.string().nullable(),
+    scheme: z.string(),
+  });
+
 const refundSchema = z.object({
   id: z.string(),
   n: z.number(),
@@ -126,7 +148,9 @@ export const timelineResult = z.object({
     /** The same in wei. */
     gasCost: z.string().nullable(),
   }),
-  /** In the order of their times. */
+  /** The first step, which has no time of its own. */
+  offer: offerSchema,
+  /** From the reservation, in the order of their times. */
   steps: z.array(stepSchema),
   /** The last one that carried it, and those of its refunds. Empty: none yet, or pruned. */
   transactions: z.array(transactionSchema),
