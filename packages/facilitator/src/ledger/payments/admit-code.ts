@@ -51,12 +51,12 @@ export interface CodeAdmission {
  *
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
  * network's budget, the rest from one four times as large. Spent is all gas of open payments, and
- * for a minute the gas that a transaction has burnt for nothing. A confirmed payment gives back its
- * gas, and so does one that no transaction ever carried.
+ * for a minute the gas that a transaction has burnt for nothing, or beyond an ordinary call. A
+ * confirmed payment gives back the rest, and one that no transaction ever carried all of it.
  *
  * Another sender may execute a payment after a transaction of ours has tried it in vain. It vouches
- * for nothing then. A record is one network's, and begins
- * anew with every transaction that moved nothing, unless another sender's stands before it.
+ * for nothing then. A record is one network's, and begins anew with every transaction that moved
+ * nothing, unless another sender's stands before it.
  *
  * A deposit into a channel takes a place and gas as a payment does. It vouches for nothing: its
  * payer can take it back.

@@ -82,7 +82,7 @@ export async function readCodeBudget(options: {
       budget.open.set(payment_id, { gas: BigInt(gas), isVouched });
     } else if (payer === null || leftMs <= 0 || burnt === 0) {
       over.push(payment_id);
-    } else if (state === "confirmed" && !wasTriedInVain(row)) {
+    } else if (state === "confirmed" && burnt === null && !wasTriedInVain(row)) {
       over.push(payment_id);
     } else if (submitted_at !== null) {
       spent.used += BigInt(burnt ?? gas);
@@ -141,8 +141,9 @@ async function addDeposits(
 }
 
 /**
- * Records the gas that a transaction has burnt for payments that it did not execute. It is never
- * more than they had at risk. Other payments have no such row.
+ * Records the gas that a transaction has burnt for payments that it did not execute, or beyond an
+ * ordinary call for those that it did. It is never more than they had at risk. Other payments have
+ * no such row.
  *
  * No lock of the budget is taken. A reservation that reads the row before sees more gas spent, and
  * admits less. While a payment is open again, all its gas is at risk again.

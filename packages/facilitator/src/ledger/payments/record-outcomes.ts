@@ -30,6 +30,8 @@ export interface PaymentOutcomes {
          * it, and ours failed.
          */
         billedGas?: bigint | undefined;
+        /** The same where our transaction executed it: gas beyond that of an ordinary call. */
+        excessGas?: bigint | undefined;
         /** A transaction of ours burnt gas for it, before another sender's executed it. */
         burn?: GasBurn | undefined;
       }
@@ -170,8 +172,17 @@ async function record(
   /** Of two processes that read the same block, the second finds nothing to change. */
   async function noteBurn(
     rows: readonly { id: string; is_alone: number }[],
-    { billedGas: gas, burn }: { billedGas?: bigint | undefined; burn?: GasBurn | undefined },
+    {
+      billedGas,
+      excessGas,
+      burn,
+    }: {
+      billedGas?: bigint | undefined;
+      excessGas?: bigint | undefined;
+      burn?: GasBurn | undefined;
+    },
   ): Promise<void> {
+    const gas = billedGas ?? excessGas;
     const paymentIds = rows.flatMap(({ id, is_alone }) => (is_alone === 1 ? id : []));
     if (paymentIds.length === 0) return;
     if (gas !== undefined) await billBurntGas({ transaction, dialect, paymentIds, gas });

@@ -11,6 +11,7 @@ import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import { countBatch } from "../batch-calldata.ts";
 import type { SettlementNetwork } from "../context.ts";
+import { excessGas } from "../relay/gas.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
 import { tryToFindExecutions } from "./find-executions.ts";
@@ -101,7 +102,8 @@ export async function resolveTransaction(options: {
     gasShare,
   });
   const [only] = transaction.payments;
-  if (isSingle && only?.payment.settlesAlone && sent) {
+  const runsCode = isSingle && only?.payment.settlesAlone === true;
+  if (runsCode && sent) {
     const use = executions?.get(only);
     for (const { confirmed, failed = [] } of outcomes) {
       for (const part of confirmed ? [confirmed] : failed) {
@@ -116,7 +118,15 @@ export async function resolveTransaction(options: {
     isSpoilt: ranOut,
     outcomes: [
       {
-        confirmed: { ids: idsOf(executed), inclusion, gasShare },
+        confirmed: {
+          ids: idsOf(executed),
+          inclusion,
+          gasShare,
+          excessGas:
+            runsCode && sent
+              ? excessGas(parseTransaction(sent.raw).data ?? "0x", receipt.gasUsed)
+              : undefined,
+        },
         failed: mismatched.map(({ payment }) => ({
           ids: [payment.id],
           reason: schemeOf(payment).reasons.transferMismatch,

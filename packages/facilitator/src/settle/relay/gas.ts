@@ -12,8 +12,8 @@ const callOverheadGas = 6_000n;
  * below 2^24: EIP-7825 lets no transaction use more.
  */
 export const maxCallsGas = 13_000_000n;
-/** Default where a node returns no gas of a transfer. A stablecoin behind a proxy takes less. */
-const unknownCallGas = 110_000n;
+/** Gas of a transfer that is not unusual. A stablecoin behind a proxy takes less. */
+const ordinaryCallGas = 110_000n;
 
 /** Gas of a transaction's calldata (EIP-2028): 16 for a byte, 4 for a zero one. */
 export function calldataGas(data: Hex): bigint {
@@ -46,12 +46,18 @@ export function gasBeforeCall(data: Hex): bigint {
   return transactionGas + calldataGas(data);
 }
 
+/** Gas that a transaction with one call has used beyond an ordinary call. */
+export function excessGas(data: Hex, gasUsed: bigint): bigint {
+  const excess = gasUsed - gasBeforeCall(data) - ordinaryCallGas;
+  return excess > 0n ? excess : 0n;
+}
+
 /**
  * Gas of a batch that one payment takes, without its calldata. `measured` is the token call by
- * itself.
+ * itself; an ordinary one where a node returns none.
  */
 export function gasOfCall(measured: bigint | undefined): bigint {
-  return (measured ?? unknownCallGas) + callOverheadGas;
+  return (measured ?? ordinaryCallGas) + callOverheadGas;
 }
 
 /**
