@@ -8,8 +8,7 @@ import {
   type RpcPoolEvent,
   systemClock,
 } from "@coinslot/chain";
-import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import type { Database } from "@coinslot/storage";
 import {
   type ChainConfiguration,
   type IndexerConfiguration,
@@ -35,7 +34,7 @@ import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
 import type { Repair } from "./verify/repair.ts";
 import { type DeliveredWebhook, startWebhooks, type Webhooks } from "./webhooks/start-webhooks.ts";
 import { tellEvents } from "./webhooks/tell-events.ts";
-import { tellFinal } from "./webhooks/tell-final.ts";
+import { writeAndTell } from "./webhooks/tell-final.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
   /** Default: none. */
@@ -252,7 +251,7 @@ async function follow(
     toleranceOf: createToleranceOfLast(),
   }));
   try {
-    await lease.write((transaction) => tellMissed(transaction, database.dialect, chains));
+    await tellMissed(database, lease, chains);
     await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
   } finally {
     // The writer alone votes: an endpoint that is back would stay outvoted here.
@@ -262,12 +261,14 @@ async function follow(
 
 /** Tells receivers about the blocks of a writer of the release before, which tells nobody. */
 async function tellMissed(
-  transaction: Transaction<IndexerSchema>,
-  dialect: Dialect,
+  database: Database<IndexerSchema>,
+  lease: WriterLease,
   chains: readonly ChainRuntime[],
 ): Promise<void> {
-  await tellEvents(transaction, dialect);
-  for (const { chain } of chains) await tellFinal(transaction, dialect, chain.chainId);
+  await lease.write((transaction) => tellEvents(transaction, database.dialect));
+  for (const { chain } of chains) {
+    await writeAndTell({ chainId: chain.chainId, database, lease }, async () => undefined);
+  }
 }
 
 async function close(context: IndexerContext): Promise<void> {

@@ -8,7 +8,7 @@ import type { KnownToken } from "../store/known-token.ts";
 import { rollBack } from "../store/roll-back.ts";
 import { cutWindow, extendWindow, raiseBase } from "../store/window.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
-import { tellFinal } from "../webhooks/tell-final.ts";
+import { writeAndTell } from "../webhooks/tell-final.ts";
 import { readBlocks } from "./read-blocks.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
@@ -33,7 +33,7 @@ export async function applySyncEvent(
       return tellHead(context, event.head, window);
     case "advanced": {
       const batch = joinBatches(await readTransfers(context, event.blocks, { tokens, signal }));
-      await lease.write(async (transaction) => {
+      await writeAndTell({ chainId, database, lease }, async (transaction) => {
         const [first] = event.blocks;
         const last = event.blocks.at(-1);
         if (first === undefined || last === undefined) return;
@@ -54,7 +54,6 @@ export async function applySyncEvent(
         });
         const news = { state: "live", problem: null, head, isProgress: true } as const;
         await updateChain(transaction, dialect, { chainId, news });
-        await tellFinal(transaction, dialect, chainId);
       });
       if (batch.rows.length > 0) await database.notify(eventsChannel, "");
       return;
@@ -109,7 +108,7 @@ async function tellHead(
 ): Promise<void> {
   const tip = window.at(-1)?.number ?? window[0].number;
   const told = chainHead(head, tip, window);
-  await lease.write(async (transaction) => {
+  await writeAndTell({ chainId, database, lease }, async (transaction) => {
     await raiseBase(transaction, database.dialect, {
       chainId,
       base: told.finalized,
@@ -117,7 +116,6 @@ async function tellHead(
     });
     const news = { state: "live", problem: null, head: told, isProgress: false } as const;
     await updateChain(transaction, database.dialect, { chainId, news });
-    await tellFinal(transaction, database.dialect, chainId);
   });
 }
 

@@ -2,7 +2,7 @@ import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { updateChecks } from "../store/checks.ts";
 import { readNextRequest } from "../store/requests.ts";
-import { tellFinal } from "../webhooks/tell-final.ts";
+import { writeAndTell } from "../webhooks/tell-final.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
 /**
@@ -53,10 +53,9 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       since = undefined;
       if (isClear) return;
       const news = { doubted_from: null };
-      await lease.write(async (transaction) => {
-        await updateChecks(transaction, database.dialect, { chainId, news });
-        await tellFinal(transaction, database.dialect, chainId);
-      });
+      await writeAndTell({ chainId, database, lease }, (transaction) =>
+        updateChecks(transaction, database.dialect, { chainId, news }),
+      );
       isClear = true;
     },
     isClear: () => isClear,

@@ -8,7 +8,7 @@ import { type BlockRange, coverRange, isCovered, readCoverage } from "../store/c
 import { eventsChannel } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { blockOfPosition } from "../store/position.ts";
-import { tellFinal } from "../webhooks/tell-final.ts";
+import { writeAndTell } from "../webhooks/tell-final.ts";
 import type { VerificationRange } from "./choose-range.ts";
 import type { Verdict } from "./verify-range.ts";
 
@@ -49,7 +49,7 @@ export async function writeVerdict(
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;
-  const isWritten = await lease.write(async (transaction) => {
+  const isWritten = await writeAndTell({ chainId, database, lease }, async (transaction) => {
     // A process of another release may have taken blocks back, without knowledge of second
     // readings.
     const indexed = await readCoverage(transaction, tokens);
@@ -70,7 +70,6 @@ export async function writeVerdict(
     if (verdict.kind !== "agreed") return true;
     for (const { id } of tokens)
       await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");
-    await tellFinal(transaction, dialect, chainId);
     return true;
   });
   if (!isWritten || !isMending) return isWritten;

@@ -1,38 +1,60 @@
-import { appendEvents, type Dialect } from "@coinslot/storage";
+import { appendEvents, type Database, type Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import { outboxTables } from "../store/migrations/add-webhooks.ts";
 import type { IndexerSchema } from "../store/schema.ts";
+import type { WriterLease } from "../store/writer-lease.ts";
 import { eventOf } from "./tell-events.ts";
 import { deleteTold, finaliseTold, type ToldRow } from "./told-transfers.ts";
 
-/** Transfers that are told at once. */
+/** Transfers that one transaction tells: few enough to delay no other writer. */
 const transfersAtOnce = 1_000;
 
 /**
- * Tells the finality of told transfers, by the rule of `IndexedTransfer.finalized`, in the
- * transaction that makes them final. A told transfer that its verified block does not have is
- * reverted: a reindex has not found it again.
+ * Runs a write that may make told transfers final, and tells of them: the first in its transaction,
+ * the rest in further ones. A transfer that is left by a crash is told with the next such write, or
+ * by the next writer as it starts.
+ */
+export async function writeAndTell<Result>(
+  writing: { chainId: number; database: Database<IndexerSchema>; lease: WriterLease },
+  work: (transaction: Transaction<IndexerSchema>) => Promise<Result>,
+): Promise<Result> {
+  const { chainId, database, lease } = writing;
+  const tell = (transaction: Transaction<IndexerSchema>) =>
+    tellFinal(transaction, database.dialect, chainId);
+  const written = await lease.write(async (transaction) => {
+    const result = await work(transaction);
+    return { result, isMore: await tell(transaction) };
+  });
+  let { isMore } = written;
+  while (isMore) isMore = await lease.write(tell);
+  return written.result;
+}
+
+/**
+ * Tells the finality of told transfers, by the rule of `IndexedTransfer.finalized`: one step. A
+ * told transfer that its verified block does not have is reverted: a reindex has not found it
+ * again.
  *
  * Only the holder of the writer lease calls it.
+ *
+ * @returns whether there may be more
  */
 export async function tellFinal(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
   chainId: number,
-): Promise<void> {
-  for (;;) {
-    const rows = await readDecided(transaction, chainId);
-    if (rows.length === 0) return;
-    const final = rows.filter(({ is_stored }) => is_stored === 1);
-    const gone = rows.filter(({ is_stored }) => is_stored === 0);
-    await finaliseTold(transaction, dialect, final);
-    await deleteTold(transaction, dialect, gone);
-    await appendEvents({ dialect, tables: outboxTables }, transaction, [
-      ...final.map((row) => eventOf("transfer.final", row)),
-      ...gone.map((row) => eventOf("transfer.reverted", row)),
-    ]);
-    if (rows.length < transfersAtOnce) return;
-  }
+): Promise<boolean> {
+  const rows = await readDecided(transaction, chainId);
+  if (rows.length === 0) return false;
+  const final = rows.filter(({ is_stored }) => is_stored === 1);
+  const gone = rows.filter(({ is_stored }) => is_stored === 0);
+  await finaliseTold(transaction, dialect, final);
+  await deleteTold(transaction, dialect, gone);
+  await appendEvents({ dialect, tables: outboxTables }, transaction, [
+    ...final.map((row) => eventOf("transfer.final", row)),
+    ...gone.map((row) => eventOf("transfer.reverted", row)),
+  ]);
+  return rows.length === transfersAtOnce;
 }
 
 /** Open rows whose block is final. */
