@@ -349,6 +349,10 @@ it("confirms a large refund in each of two windows by a code of its own", async 
 it.each([360, 3840])("fits into a screen of %i pixels", async (width) => {
   const { page, open } = operator;
   await page.setViewportSize({ width, height: 900 });
+  await open("/webhooks");
+  await page.getByRole("button", { name: "Send a test" }).waitFor();
+  const receivers = page.getByRole("region", { name: "Receivers" });
+  expect(await receivers.evaluate((table) => table.scrollWidth - table.clientWidth)).toBe(0);
   const payment = await openSale(operator);
   const paths = ["/", "/payments", "/routes", "/buyers", "/refunds", "/books", "/webhooks"];
   for (const path of [...paths, "/relayers", "/chains", "/audit", `/payments/${payment}`]) {

@@ -169,5 +169,7 @@ function Stages({ today, lastWeek }: { today: Figures; lastWeek: Figures }) {
 
 function duration(ms: number | undefined) {
   if (ms === undefined) return <span class="soft">–</span>;
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${formatDecimal((ms / 1000).toFixed(1))} s`;
+  return ms < 1000
+    ? `${Math.round(ms)}\u00a0ms`
+    : `${formatDecimal((ms / 1000).toFixed(1))}\u00a0s`;
 }

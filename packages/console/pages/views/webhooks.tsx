@@ -15,7 +15,14 @@ type Endpoint = Result<"webhooks.list">["endpoints"][number];
 type Dead = Result<"webhooks.dead">["dead"][number];
 
 const endpointColumns: readonly Column<Endpoint>[] = [
-  { title: "Receiver", cell: ({ url, id }) => <bdi title={id}>{url}</bdi> },
+  {
+    title: "Receiver",
+    cell: ({ url, id }) => (
+      <bdi class="lines" title={id}>
+        {url}
+      </bdi>
+    ),
+  },
   { title: "State", cell: ({ isEnabled }) => <State state={isEnabled ? "enabled" : "disabled"} /> },
   { title: "Waiting", isNumeric: true, cell: ({ pending }) => formatCount(pending) },
   { title: "Given up", isNumeric: true, cell: ({ dead }) => formatCount(dead) },

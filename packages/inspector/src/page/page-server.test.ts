@@ -90,6 +90,12 @@ describe("the inspector's page", () => {
     expect(await both.page.locator("tr.differs").textContent()).toContain("USDC");
     for (const summary of await both.page.locator(".leg summary").all()) await summary.click();
     expect(await findFaults(both.page)).toEqual([]);
+    const wide = both.page.viewportSize() ?? { width: 1280, height: 800 };
+    await both.page.setViewportSize({ width: 360, height: 780 });
+    // An address in a table has one line, however narrow the screen is.
+    const { height = 99 } = (await both.page.locator("td .copy").first().boundingBox()) ?? {};
+    expect(height).toBeLessThan(40);
+    await both.page.setViewportSize(wide);
     if (process.env.COINSLOT_PICTURES) {
       await takePictures(both.page, { folder: process.env.COINSLOT_PICTURES, name: "inspector" });
     }
