@@ -18,7 +18,8 @@ import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposi
 import type { EscrowContext } from "../channels-context.ts";
 import { mirrorChannels } from "../watch/mirror-channels.ts";
 import { hasCode, isNonceUsed, passesTrial, readBalance } from "./deposit-evidence.ts";
-import { depositGasLimit, followDeposits } from "./send-deposits.ts";
+import { depositGasLimit } from "./deposit-gas.ts";
+import { followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
 export interface ChannelDeposits {

@@ -9,7 +9,6 @@ import {
 import { requeueDeposit } from "../../ledger/channels/queue-deposit.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
 import { tryAsSent } from "../../settle/plan/try-as-sent.ts";
-import { gasLimitForCode, gasLimitOf } from "../../settle/relay/gas.ts";
 import { isReady } from "../../settle/relay/relayer-context.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import {
@@ -21,11 +20,10 @@ import {
   readTimedBlock,
   type TimedBlock,
 } from "./deposit-evidence.ts";
+import { depositGasLimit, usedMuchGas } from "./deposit-gas.ts";
 
 /** Deposits in one look, of each kind. */
 const page = 200;
-/** 149,000 measured of a plain token, with its calldata; one behind a proxy takes more. */
-export const depositGas = 220_000n;
 /** Time for the logs of an executed deposit. */
 const proofMs = 600_000;
 /** Time for a deposit that passes its trial at the head, and not as it would be sent. */
@@ -38,15 +36,6 @@ const failures = {
   refused: "invalid_batch_settlement_evm_deposit_simulation_failed",
   inVain: "invalid_batch_settlement_evm_deposit_transaction_failed",
 } as const satisfies Record<string, ChannelRefusalReason>;
-
-/** The gas limit of a deposit's transaction, which its trial is granted, too. */
-export function depositGasLimit(
-  { settlement: { network } }: EscrowContext,
-  { data, payerHasCode }: { data: Hex; payerHasCode: boolean },
-): bigint {
-  if (payerHasCode) return gasLimitForCode(data, depositGas + network.callGasCap);
-  return gasLimitOf(data, depositGas);
-}
 
 /**
  * Brings each open deposit on: queued ones are tried and sent, sent ones are followed, and executed
@@ -116,7 +105,8 @@ async function followDeposit(
     const carrier = deposit.hash;
     const execution = await findExecution(rpc, deposit, { from, to: served.number, carrier });
     if (execution?.kind === "deposited") {
-      if (!(await recordDeposited(ledger, deposit, execution))) return;
+      const isDear = usedMuchGas(deposit, execution);
+      if (!(await recordDeposited(ledger, deposit, { ...execution, isDear }))) return;
       metrics.deposits.inc({ network: place.network, outcome: "done" });
       return context.faultPoint("deposit_recorded");
     }

@@ -11,7 +11,7 @@ import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposi
 import { codeLimited } from "../../settle/unavailable-errors.ts";
 import type { QueuedDeposit } from "../deposits/channel-deposits.ts";
 import { findExecution } from "../deposits/deposit-evidence.ts";
-import { depositGas } from "../deposits/send-deposits.ts";
+import { depositGas } from "../deposits/deposit-gas.ts";
 import type { HostedContext, Permit } from "./hosted-context.ts";
 import { readHead, readOne, readServed, stateOf } from "./read-channel.ts";
 import { outOfGas, requireGas, unavailable } from "./send-call.ts";

@@ -46,19 +46,22 @@ export async function recordDepositSent(
 
 /**
  * `queued`, `sent` → `done`: the authorization is used `serveAfter` deep, by this transaction. Its
- * gas is free again for other payers with code.
+ * gas is free again for other payers with code. Where it was dear, it counts for a minute more.
  *
  * @returns whether this call has moved it
  */
 export function recordDeposited(
   ledger: LedgerContext,
   deposit: ChannelDeposit,
-  { hash, blockNumber }: { hash: Hex; blockNumber: number },
+  { hash, blockNumber, isDear }: { hash: Hex; blockNumber: number; isDear?: boolean | undefined },
 ): Promise<boolean> {
   return ledger.write(async (transaction) => {
-    const done = transaction
-      .updateTable("channel_deposits")
-      .set({ state: "done", hash, block_number: blockNumber, spent_at: null });
+    const done = transaction.updateTable("channel_deposits").set({
+      state: "done",
+      hash,
+      block_number: blockNumber,
+      spent_at: isDear ? ledger.dialect.nowMs() : null,
+    });
     const { numUpdatedRows } = await asRead(done, deposit).executeTakeFirst();
     return numUpdatedRows === 1n;
   }, forProcess);

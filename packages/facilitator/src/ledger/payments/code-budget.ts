@@ -105,7 +105,8 @@ export async function readCodeBudget(options: {
 
 /**
  * Adds deposits into channels: those that are queued or sent, and for a minute those that a
- * transaction has carried in vain. A deposit's own row has its gas, until it counts no more.
+ * transaction has carried in vain, or with much gas. A deposit's own row has its gas, until it
+ * counts no more.
  */
 async function addDeposits(
   transaction: Transaction<LedgerSchema>,

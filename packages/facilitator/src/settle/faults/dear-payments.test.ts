@@ -1,12 +1,8 @@
-import type { Hex } from "viem";
 import { describe, expect, it } from "vitest";
 import { settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
-import { createWallet, payBy } from "../../testing/wallets.ts";
+import { createWallet, dearWallet, payBy } from "../../testing/wallets.ts";
 
 const begin = useSettlingDevnet();
-
-/** Accepts any signature, in trials and in blocks, and uses 200,000 gas each time. */
-const dearWallet: Hex = "0x6203f1405f2050631626ba7e60e01b5f5260205ff3";
 
 describe("a wallet whose payments move money and use much gas", () => {
   it("spends the shared budget by what each uses beyond an ordinary call", async () => {
