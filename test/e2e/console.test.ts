@@ -1,7 +1,7 @@
 import { recordAuditOperation } from "@coinslot/facilitator";
 import { findFaults, openBrowser } from "@coinslot/pages/testing";
 import { knownChains } from "@coinslot/protocol";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { networks } from "../../packages/console/pages/parts/networks.ts";
 import { type ConsoleShop, consoleKey, openConsoleShop } from "../support/console-shop.ts";
@@ -143,6 +143,23 @@ describe("the console in a browser", () => {
     const lines = await readLines(await download.createReadStream());
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain("POST /translate");
+  });
+
+  it("ends an export whose page is left in the middle", async () => {
+    await open("/payments");
+    await page.getByRole("button", { name: "Export CSV" }).waitFor();
+    const isExport = (request: Request) =>
+      request.url().endsWith("/api/payments.list") && /"limit":1000/.test(request.postData() ?? "");
+    await page.route("**/api/payments.list", (route) =>
+      isExport(route.request()) ? new Promise<void>(() => undefined) : route.continue(),
+    );
+    const asked = page.waitForRequest(isExport);
+    await page.getByRole("button", { name: "Export CSV" }).click();
+    const request = await asked;
+    const ended = page.waitForEvent("requestfailed", { predicate: (one) => one === request });
+    await page.getByRole("link", { name: "Routes", exact: true }).click();
+    expect((await ended).failure()?.errorText).toBe("net::ERR_ABORTED");
+    await page.unroute("**/api/payments.list");
   });
 
   it("refunds once, in words, however often the button is pressed", async () => {

@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/api-error.ts";
 import type { PaymentRow } from "../api/operations.ts";
 import { read } from "../api/use-operation.ts";
@@ -22,11 +22,12 @@ const columns = [
   ...["confirmedAt", "finalAt", "deliveredAt", "refundedAt"],
 ] as const satisfies readonly (keyof PaymentRow)[];
 
-/** Downloads all payments that fit, page by page. */
+/** Downloads all payments that fit, page by page, until its page of the console is left. */
 export function ExportPayments({ filters }: { filters: Filters }) {
   const [count, setCount] = useState<number>();
   const [error, setError] = useState<ApiError>();
   const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
 
   async function run(): Promise<void> {
     const controller = new AbortController();
