@@ -1,4 +1,4 @@
-import { headerName, plasmaUsdt0 } from "@coinslot/protocol";
+import { decodeCredential, encodeCredential, headerName, plasmaUsdt0 } from "@coinslot/protocol";
 import type { Request } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
@@ -45,6 +45,19 @@ describe("a credential", () => {
         .expect(400);
     expect(shop.runs()).toBe(0);
     await supertest(shop.url).get("/paid").set("Authorization", header).expect(200);
+  });
+
+  it("is refused with a member moved into another one, though their joined text is the same", async () => {
+    const header = "Payment-Authorization";
+    const mpp = { mode: true, realm: "127.0.0.1", secrets: [secret], header } as const;
+    const shop = await open({ options: { mpp } });
+    const good = await buyer.payFor(`${shop.url}/paid`);
+    const credential = decodeCredential(good);
+    const { header: moved, ...challenge } = credential.challenge;
+    const altered = { ...credential, challenge: { ...challenge, digest: `|${moved}` } };
+    const ask = () => supertest(shop.url).get("/paid");
+    await ask().set(header, encodeCredential(altered)).expect(402);
+    await ask().set(header, good).expect(200);
   });
 
   it("buys nothing dearer than its challenge, whatever the price depends on", async () => {
