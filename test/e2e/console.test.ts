@@ -145,21 +145,25 @@ describe("the console in a browser", () => {
     expect(lines[1]).toContain("POST /translate");
   });
 
-  it("ends an export whose page is left in the middle", async () => {
-    await open("/payments");
-    await page.getByRole("button", { name: "Export CSV" }).waitFor();
-    const isExport = (request: Request) =>
-      request.url().endsWith("/api/payments.list") && /"limit":1000/.test(request.postData() ?? "");
-    await page.route("**/api/payments.list", (route) =>
-      isExport(route.request()) ? new Promise<void>(() => undefined) : route.continue(),
+  it.each([
+    ["an export", "/payments", "Export CSV", "payments.list", '"limit":1000'],
+    ["a check of the books", "/books", "Check the books", "books.check", ""],
+  ])("ends %s whose page is left in the middle", async (_, path, name, operation, body) => {
+    const isStep = (request: Request) =>
+      request.url().endsWith(operation) && (request.postData() ?? "").includes(body);
+    await open(path);
+    const button = page.getByRole("button", { name });
+    await button.waitFor();
+    await page.route(`**/api/${operation}`, (route) =>
+      isStep(route.request()) ? new Promise<void>(() => undefined) : route.continue(),
     );
-    const asked = page.waitForRequest(isExport);
-    await page.getByRole("button", { name: "Export CSV" }).click();
+    const asked = page.waitForRequest(isStep);
+    await button.click();
     const request = await asked;
     const ended = page.waitForEvent("requestfailed", { predicate: (one) => one === request });
     await page.getByRole("link", { name: "Routes", exact: true }).click();
     expect((await ended).failure()?.errorText).toBe("net::ERR_ABORTED");
-    await page.unroute("**/api/payments.list");
+    await page.unroute(`**/api/${operation}`);
   });
 
   it("refunds once, in words, however often the button is pressed", async () => {

@@ -1,5 +1,5 @@
 import { formatCount } from "@coinslot/pages/format";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/api-error.ts";
 import type { Result } from "../api/operations.ts";
 import { read } from "../api/use-operation.ts";
@@ -28,18 +28,27 @@ interface Checked {
   isRunning: boolean;
 }
 
-/** Compares the books with the ledger, step by step. The chain is asked by the command. */
+/** Compares the books with the ledger, step by step, until it is left. The chain is asked by the command. */
 export function BooksCheck({ range }: { range: { from: string; to: string } }) {
   const [checked, setChecked] = useState<Checked>();
   const [error, setError] = useState<ApiError>();
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
 
   async function run(): Promise<void> {
+    const controller = new AbortController();
+    running.current = controller;
+    const { signal } = controller;
     setError(undefined);
     let sum: Checked = { compared: 0, faults: [], isRunning: true };
     setChecked(sum);
     try {
       for (let from: string | null = range.from; from !== null && sum.faults.length < maxFaults; ) {
-        const step: Result<"books.check"> = await read("books.check", { ...range, from });
+        const step: Result<"books.check"> = await read(
+          "books.check",
+          { ...range, from },
+          { signal },
+        );
         sum = {
           compared: sum.compared + step.compared,
           faults: [...sum.faults, ...step.faults],
@@ -49,6 +58,7 @@ export function BooksCheck({ range }: { range: { from: string; to: string } }) {
         from = step.next;
       }
     } catch (thrown) {
+      if (signal.aborted) return;
       if (!(thrown instanceof ApiError)) throw thrown;
       setError(thrown);
     }
