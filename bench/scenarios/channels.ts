@@ -12,7 +12,7 @@ import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
 import type { SellerOptions } from "../support/seller-process.ts";
 
 const buyers = 128;
-const turns = 10;
+const turns = 6;
 const alone = 300;
 
 /** A seller, and what its buyers do in a turn. */
@@ -81,8 +81,8 @@ export async function channels(): Promise<Figure[]> {
   try {
     const ledger = `sqlite:${join(folder, "ledger.db")}`;
     // A turn takes more than a second: shorter ones measure how code and caches get warm again.
-    const ours = await start("channels", { warmUp: 60, perTurn: 30, ledger });
-    const bare = await start("bare", { warmUp: 60, perTurn: 60 });
+    const ours = await start("channels", { warmUp: 90, perTurn: 90, ledger });
+    const bare = await start("bare", { warmUp: 90, perTurn: 180 });
     const load = { warmUp: 6, perTurn: 3 };
     const memory = await start("reference channels", load);
     const stored = { ...load, ledger: `file:${join(folder, "reference")}` };
