@@ -28,7 +28,10 @@ interface Checked {
   isRunning: boolean;
 }
 
-/** Compares the books with the ledger, step by step, until it is left. The chain is asked by the command. */
+/**
+ * Compares the books with the ledger, step by step, until it is left. The chain is asked by the
+ * command.
+ */
 export function BooksCheck({ range }: { range: { from: string; to: string } }) {
   const [checked, setChecked] = useState<Checked>();
   const [error, setError] = useState<ApiError>();
