@@ -1,9 +1,7 @@
 import { recordAuditOperation } from "@coinslot/facilitator";
 import { findFaults, openBrowser } from "@coinslot/pages/testing";
-import { knownChains } from "@coinslot/protocol";
 import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { networks } from "../../packages/console/pages/parts/networks.ts";
 import { type ConsoleShop, consoleKey, openConsoleShop } from "../support/console-shop.ts";
 
 /** A script in each part that a buyer chooses. It would name itself in the title. */
@@ -114,18 +112,6 @@ describe("the console in a browser", () => {
       await page.getByRole("heading", { name: "Timeline" }).waitFor();
       expect(await page.locator(".facts").first().textContent()).toMatch(/0\.0+\d+ XPL/);
     }
-  });
-
-  it("names the coin of each known chain as the protocol does", () => {
-    const coins = knownChains.map(({ network, nativeCurrency }) => [
-      network,
-      nativeCurrency.symbol,
-    ]);
-    expect(
-      Object.entries(networks)
-        .map(([network, { coin }]) => [network, coin])
-        .sort(),
-    ).toEqual(coins.sort());
   });
 
   it("filters by the address, and exports what fits", async () => {

@@ -24,6 +24,7 @@ describe("a chain preset", () => {
       expect(chain?.contracts).toMatchObject({
         multicall3: { address: expect.stringMatching(new RegExp(`^${known.multicall3}$`, "i")) },
       });
+      expect(known.explorerUrl).toBe(chain?.blockExplorers?.default.url.replace(/\/$/, ""));
       const { blockTime } = { blockTime: undefined, ...chain };
       if (blockTime !== undefined) expect(known.blockTimeMs).toBe(blockTime);
     },

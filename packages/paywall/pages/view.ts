@@ -17,7 +17,7 @@ export function part(id: string): HTMLElement {
 /** A button of a message, by the name of its text. */
 export type Actions = Partial<Record<keyof Texts, () => void>>;
 
-/** How a message looks: while work goes on, at an end that is good or bad, or else. */
+/** Look of a message: while work goes on, at an end that is good or bad, or else. */
 export type Mood = "busy" | "good" | "bad" | "plain";
 
 /**

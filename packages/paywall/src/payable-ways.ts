@@ -4,7 +4,6 @@ import {
   findKnownChain,
   type PaymentRequirements,
 } from "@coinslot/protocol";
-import { explorers } from "./explorers.ts";
 import type { PayableWay, WalletChain } from "./page-data.ts";
 import type { PaywallSettings } from "./paywall-options.ts";
 
@@ -53,11 +52,10 @@ function chainOf(
   }
   const known = findKnownChain(network);
   if (known === undefined) return undefined;
-  const explorer = explorers[network];
   return {
     chainName: known.name,
     nativeCurrency: known.nativeCurrency,
     rpcUrls: [known.publicRpcUrl],
-    ...(explorer === undefined ? {} : { blockExplorerUrls: [explorer] }),
+    blockExplorerUrls: [known.explorerUrl],
   };
 }

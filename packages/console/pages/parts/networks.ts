@@ -4,15 +4,7 @@ interface NetworkNames {
   coin: string;
 }
 
-/** The known chains for people. `knownChains` of protocol would bring its schemas into the page. */
-export const networks: Readonly<Record<string, NetworkNames>> = {
-  "eip155:1": { name: "Ethereum", coin: "ETH" },
-  "eip155:10": { name: "Optimism", coin: "ETH" },
-  "eip155:137": { name: "Polygon", coin: "POL" },
-  "eip155:988": { name: "Stable", coin: "USDT0" },
-  "eip155:8453": { name: "Base", coin: "ETH" },
-  "eip155:9745": { name: "Plasma", coin: "XPL" },
-  "eip155:42161": { name: "Arbitrum", coin: "ETH" },
-  "eip155:43114": { name: "Avalanche", coin: "AVAX" },
-  "eip155:84532": { name: "Base Sepolia", coin: "ETH" },
-};
+/** The known chains for people, by network. The shell has them out of `knownChains` of protocol. */
+export const networks: Readonly<Record<string, NetworkNames>> = JSON.parse(
+  document.querySelector<HTMLMetaElement>('meta[name="coinslot-networks"]')?.content ?? "{}",
+);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
+import { knownChains } from "@coinslot/protocol";
 import { expect, it, onTestFinished } from "vitest";
 import { RefusedError } from "../api/refusal.ts";
 import { send } from "../testing/visit-console.ts";
@@ -50,6 +51,17 @@ it("names the hashed files below its mount, for scripts with its nonce alone", a
   expect(text).toContain('href="/_coinslot/assets/main-C1.css"');
   expect(text).toContain('<meta name="coinslot-base" content="/_coinslot">');
   expect((await send(url, { path: "/" })).text).not.toContain(nonce);
+});
+
+it("names each known chain and its coin to the page", async () => {
+  const { text } = await send(await serve(""), { path: "/" });
+  const content = /<meta name="coinslot-networks" content="([^"]+)">/.exec(text)?.[1] ?? "";
+  const networks: unknown = JSON.parse(content.replaceAll("&quot;", '"'));
+  const expected = knownChains.map(({ network, name, nativeCurrency }) => [
+    network,
+    { name, coin: nativeCurrency.symbol },
+  ]);
+  expect(networks).toEqual(Object.fromEntries(expected));
 });
 
 it("serves hashed files for a year, and nothing beside them", async () => {

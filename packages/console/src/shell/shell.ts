@@ -1,12 +1,22 @@
 import { randomBytes } from "node:crypto";
-import { escapeHtml } from "@coinslot/protocol";
+import { escapeHtml, knownChains } from "@coinslot/protocol";
 import { RefusedError, refusals } from "../api/refusal.ts";
 import type { Visit } from "../visit.ts";
 import type { Assets } from "./assets.ts";
 import { setSecurityHeaders } from "./security-headers.ts";
 
+/** Name of each known chain, and ticker of the coin that pays for its gas, by network. */
+const networks = JSON.stringify(
+  Object.fromEntries(
+    knownChains.map(({ network, name, nativeCurrency }) => [
+      network,
+      { name, coin: nativeCurrency.symbol },
+    ]),
+  ),
+);
+
 /**
- * Answers with the page's shell: no data, so it needs no session.
+ * Answers with the page's shell: no data of the seller, so it needs no session.
  *
  * @throws RefusedError where the pages are not built
  */
@@ -27,6 +37,7 @@ export function sendShell({ response, base }: Visit, assets: Assets): void {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="coinslot-base" content="${root}">
+<meta name="coinslot-networks" content="${escapeHtml(networks)}">
 <meta property="csp-nonce" nonce="${nonce}">
 <title>Console</title>
 <link rel="icon" href="data:,">

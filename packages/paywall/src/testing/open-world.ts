@@ -51,7 +51,7 @@ export interface Visit {
 }
 
 /** The application around the seller's own. */
-export interface Surroundings {
+export interface HostApplication {
   /** Middleware of the application. */
   before?: (app: Express) => void;
   /** Path at which the seller's own application is mounted. */
@@ -61,7 +61,7 @@ export interface Surroundings {
 /** Starts a chain, a seller that settles on it, and a browser. */
 export async function openWorld(
   options: PaywallOptions = {},
-  { before, mount = "" }: Surroundings = {},
+  { before, mount = "" }: HostApplication = {},
 ): Promise<World> {
   const [devnet, browser] = await Promise.all([startDevnet(), openBrowser()]);
   const { network, rpcUrl, accounts } = devnet;

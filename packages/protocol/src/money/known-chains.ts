@@ -61,6 +61,8 @@ export interface KnownChain extends ChainFacts {
   isTestnet?: true;
   /** Endpoint that the chain offers to the public, without an API key. */
   publicRpcUrl: string;
+  /** Origin of a block explorer, which shows a transaction under `/tx/`. */
+  explorerUrl: string;
   /** EIP-3009 tokens worth a dollar; a price in dollars means the first. */
   tokens: readonly [Asset, ...Asset[]];
 }
@@ -96,10 +98,10 @@ const rollup = {
  * The known chains; another EVM chain works by configuration. One entry holds all data that the
  * packages need.
  *
- * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint). Hyperlane's
- * registry (depth of Plasma and Stable; elsewhere at least 64). The tables of `@x402/evm` and
- * Circle's list of contracts (USDC and its domain). The public deployments of USDT0. A facilitator
- * compares each domain with its chain at the start.
+ * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint, explorer).
+ * Hyperlane's registry (depth of Plasma and Stable; elsewhere at least 64). The tables of
+ * `@x402/evm` and Circle's list of contracts (USDC and its domain). The public deployments of
+ * USDT0. A facilitator compares each domain with its chain at the start.
  */
 export const knownChains: readonly KnownChain[] = [
   {
@@ -115,6 +117,7 @@ export const knownChains: readonly KnownChain[] = [
     maxFeePerGas: 100n * gwei,
     minimumRelayerBalance: 10n ** 15n,
     publicRpcUrl: "https://rpc.plasma.to",
+    explorerUrl: "https://plasmascan.to",
     tokens: [plasmaUsdt0],
   },
   {
@@ -132,6 +135,7 @@ export const knownChains: readonly KnownChain[] = [
     maxFeePerGas: 100n * gwei,
     minimumRelayerBalance: 10n ** 15n,
     publicRpcUrl: "https://rpc.stable.xyz",
+    explorerUrl: "https://stablescan.xyz",
     tokens: [stableUsdt0],
   },
   {
@@ -142,6 +146,7 @@ export const knownChains: readonly KnownChain[] = [
     pollIntervalMs: 1_000,
     finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://mainnet.base.org",
+    explorerUrl: "https://basescan.org",
     tokens: [usdc("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913")],
   },
   {
@@ -153,6 +158,7 @@ export const knownChains: readonly KnownChain[] = [
     pollIntervalMs: 500,
     finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://arb1.arbitrum.io/rpc",
+    explorerUrl: "https://arbiscan.io",
     tokens: [usdc("0xaf88d065e77c8cC2239327C5EDb3A432268e5831")],
   },
   {
@@ -168,6 +174,7 @@ export const knownChains: readonly KnownChain[] = [
     maxFeePerGas: 2_000n * gwei,
     minimumRelayerBalance: 10n ** 17n,
     publicRpcUrl: "https://polygon-rpc.com",
+    explorerUrl: "https://polygonscan.com",
     tokens: [usdc("0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359")],
   },
   {
@@ -178,6 +185,7 @@ export const knownChains: readonly KnownChain[] = [
     pollIntervalMs: 1_000,
     finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://mainnet.optimism.io",
+    explorerUrl: "https://optimistic.etherscan.io",
     tokens: [usdc("0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85")],
   },
   {
@@ -192,6 +200,7 @@ export const knownChains: readonly KnownChain[] = [
     maxFeePerGas: 200n * gwei,
     minimumRelayerBalance: 10n ** 16n,
     publicRpcUrl: "https://api.avax.network/ext/bc/C/rpc",
+    explorerUrl: "https://snowtrace.io",
     tokens: [usdc("0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E")],
   },
   {
@@ -206,6 +215,7 @@ export const knownChains: readonly KnownChain[] = [
     maxFeePerGas: 500n * gwei,
     minimumRelayerBalance: 10n ** 16n,
     publicRpcUrl: "https://eth.merkle.io",
+    explorerUrl: "https://etherscan.io",
     tokens: [usdc("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48")],
   },
   {
@@ -218,6 +228,7 @@ export const knownChains: readonly KnownChain[] = [
     pollIntervalMs: 1_000,
     finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://sepolia.base.org",
+    explorerUrl: "https://sepolia.basescan.org",
     tokens: [usdc("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC")],
   },
 ];

@@ -10,7 +10,7 @@ it.each([
   ["ports of a private host", ["http://10.0.0.7:8545", "http://10.0.0.7:8546"]],
   ["ports of an IPv6 host", ["http://[2001:db8::1]:8545", "http://[2001:db8::1]:8546"]],
   ["ports of an unspecified address", ["http://0.0.0.0:8545", "http://0.0.0.0:8546"]],
-])("two %s of one host are no two witnesses", (_what, urls) => {
+])("two %s of one host are no two witnesses", (_case, urls) => {
   expect(hasWitnesses(urls)).toBe(false);
 });
 
@@ -20,7 +20,7 @@ it.each([
   ["two ports of localhost", ["http://localhost:8545", "http://localhost:8546"]],
   ["two ports of ::1", ["http://[::1]:8545", "http://[::1]:8546"]],
   ["two ports below localhost", ["http://node.localhost:1", "http://node.localhost:2"]],
-])("%s are two witnesses", (_what, urls) => {
+])("%s are two witnesses", (_case, urls) => {
   expect(hasWitnesses(urls)).toBe(true);
 });
 
