@@ -1,8 +1,6 @@
 import { expect, it } from "vitest";
-import {
-  paymentStates,
-  type TransactionState,
-} from "../../packages/facilitator/src/ledger/schema.ts";
+import { paymentStates } from "../../packages/facilitator/src/ledger/schema.ts";
+import type { TransactionState } from "../../packages/facilitator/src/ledger/transactions-schema.ts";
 import { readDocument } from "./code-block.ts";
 import { readExistingMetrics } from "./existing-metrics.ts";
 import { readTables } from "./tables.ts";

@@ -13,7 +13,7 @@ type OnUnpaid = NonNullable<NonNullable<Parameters<typeof startSeller>[0]>["onUn
 
 const foreignToken = "0x00000000000000000000000000000000000000aa";
 
-describe.each([1, 2] as const)("in version %i, a paying fetch", (version) => {
+describe.each([1, 2] as const)("a paying fetch in version %i", (version) => {
   const cases: [string, PaymentErrorCode, Parameters<typeof requirements>[0]][] = [
     ["a price above the budget", "over_budget", { amount: "100001" }],
     ["a price above uint256", "over_budget", { amount: (2n ** 256n - 1n).toString() }],

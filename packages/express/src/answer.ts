@@ -52,15 +52,15 @@ async function answerUnpaidBy(visit: Visit, offer: Offer): Promise<void> {
 
 /** @returns `undefined` where the seller's function leaves the body to us */
 async function askBody(
-  what: string,
+  hook: string,
   routeKey: string,
   ask: () => unknown,
 ): Promise<UnpaidBytes | undefined> {
-  const said = await askSeller(what, routeKey, ask);
+  const said = await askSeller(hook, routeKey, ask);
   if (said === undefined || said === null) return undefined;
   const read = readUnpaidBody(said);
   if (read.ok) return read.answer;
-  throw new SellerFunctionError(`${what} of "${routeKey}" returned ${read.problem}`);
+  throw new SellerFunctionError(`${hook} of "${routeKey}" returned ${read.problem}`);
 }
 
 /** Answers 402 with the accepted ways to pay, and the reason why the payment was refused. */

@@ -35,7 +35,7 @@ describe("a node's URL", () => {
         network: "eip155:9745",
       }),
     ],
-  ])("appears in no answer and in no line on standard error after %s", async (_what, onSettle) => {
+  ])("appears in no answer and in no line on standard error after %s", async (_case, onSettle) => {
     const lines: string[] = [];
     vi.spyOn(console, "error").mockImplementation((line) => void lines.push(String(line)));
     const shop = await openShop({

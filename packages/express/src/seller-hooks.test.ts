@@ -61,7 +61,7 @@ describe("a seller's hook or option", () => {
     ["refuses payers", { refusePayer: () => Promise.reject(new Error("down at /etc/x")) }],
   ] satisfies [string, PaymentMiddlewareOptions][])(
     "closes the route when the hook %s throws",
-    async (_what, options) => {
+    async (_case, options) => {
       const errors: unknown[] = [];
       const shop = await open({ options: { ...options, onError: (error) => errors.push(error) } });
       const { headers } = await createBuyer()
@@ -141,7 +141,7 @@ describe("a seller's hook or option", () => {
     ],
     ["rounds to zero", () => "$0.00" as const],
     ["is no price", () => Object.assign({}, { amount: "one" }) as never],
-  ])("closes the route when the price %s", async (_what, price) => {
+  ])("closes the route when the price %s", async (_case, price) => {
     const shop = await open({ accepts: option({ price }) });
     const answer = await supertest(shop.url).get("/paid/1").expect(500);
     expect(answer.text).not.toContain("/etc/x");

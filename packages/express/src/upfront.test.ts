@@ -97,7 +97,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
 
   it.each(waysToAnswer)(
     "has a receipt and is private with %s",
-    async (_what, handler, own = {}) => {
+    async (_case, handler, own = {}) => {
       const shop = await open(handler);
       const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
       const answer = await fetch(`${shop.url}/stream`, {

@@ -183,9 +183,9 @@ export function createFacilitator(
           operatorReads.run((reads) => getPayment(reads, id)),
         ),
     },
-    stats: (which) =>
+    stats: (filter) =>
       withEngine(facilitator, ({ operatorReads }) =>
-        operatorReads.run((reads) => paymentStats(reads, which)),
+        operatorReads.run((reads) => paymentStats(reads, filter)),
       ),
     signerFaults: () => listSignerFaults(configuration),
     stops: {

@@ -1,5 +1,5 @@
 import { type ChannelSales, FacilitatorError } from "@coinslot/protocol";
-import { leastDepositOf } from "./channels/channel-settings.ts";
+import { minDepositWorthGas } from "./channels/channel-settings.ts";
 import { type FacilitatorContext, withEngine } from "./facilitator-context.ts";
 
 /** Sales by channels of a facilitator; `undefined` where none are configured. */
@@ -10,7 +10,7 @@ export function channelsOf(facilitator: FacilitatorContext): ChannelSales | unde
   return {
     authorizerOf: (network) => (channels?.networks.has(network) ? authorizer : undefined),
     minDepositOf: (network) =>
-      channels?.networks.has(network) ? leastDepositOf(channels) : undefined,
+      channels?.networks.has(network) ? minDepositWorthGas(channels) : undefined,
     check(...request) {
       const { sales } = facilitator.channels;
       if (sales !== undefined) return sales.check(...request);

@@ -146,7 +146,7 @@ describe("a hook around verify", () => {
     expect(logged).toMatchObject([{ hook: "onBeforeVerify", err: { message: "hook broke" } }]);
   });
 
-  test("that only observes has its return value ignored and its error logged", async () => {
+  test("a hook around verify that only observes has its return value ignored and its error logged", async () => {
     watch("onAfterVerify", () => ({ isValid: false, recovered: true }));
     watch("onAfterVerify", explode);
     watch("onVerifyFailure", explode);
@@ -198,7 +198,7 @@ describe("a hook around settle", () => {
     expect(logged).toEqual([]);
   });
 
-  test("that throws leaves a settled payment settled", async () => {
+  test("a hook around settle that throws leaves a settled payment settled", async () => {
     watch("onAfterSettle", explode);
     watch("onSettleFailure", explode);
     expect(await hooks.aroundSettle(context, answer(settled))).toBe(settled);

@@ -45,7 +45,7 @@ export interface Leases {
    * Deletes the leases with this prefix that ended `endedForMs` ago or earlier. Only for names that
    * no guard and no later owner uses. The epoch of a deleted lease begins at 1 again.
    */
-  forget(which: { prefix: string; endedForMs: number }): Promise<void>;
+  forget(ended: { prefix: string; endedForMs: number }): Promise<void>;
   /**
    * Guard condition for a statement that must not happen after the lease:
    * `update … where … and ${guard(lease)}`. Inside a transaction it keeps others from taking the

@@ -37,7 +37,7 @@ export interface HostedCall {
   isRepeated: boolean;
 }
 
-/** What a seller elsewhere has asked for on one channel, in its order. */
+/** Calls that a seller elsewhere has asked for on one channel, in its order. */
 export interface HostedSeller {
   channelId: Hex;
   calls: HostedCall[];

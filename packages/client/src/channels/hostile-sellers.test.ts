@@ -336,7 +336,7 @@ describe("a lost answer", () => {
     expect(again.paid[2]?.payload.voucher.signature).toBe(again.paid[1]?.payload.voucher.signature);
   });
 
-  it("that a seller does not keep ends as unclear, and the next call goes on by its correction", async () => {
+  it("a lost answer that a seller does not keep ends as unclear, and the next call goes on by its correction", async () => {
     const seller = await sellerOf({
       onPaid: (paid, response, count) => {
         if (count !== 2) return false;
@@ -357,7 +357,7 @@ describe("a lost answer", () => {
     expect(ceilings(seller)).toEqual([1000n, 2000n, 2000n, 3000n]);
   });
 
-  it("after which its seller never answers costs one price, however often the call is made", async () => {
+  it("a lost answer after which its seller never answers costs one price, however often the call is made", async () => {
     const seller = await sellerOf({
       onPaid: (_paid, response, count) => {
         if (count === 1) return false;

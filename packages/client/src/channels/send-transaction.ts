@@ -82,6 +82,6 @@ async function awaitReceipt(node: ChainNode, hash: Hex): Promise<void> {
     .then((receipt) => receipt.status)
     .catch(() => undefined);
   if (status === "success") return;
-  const what = status === "reverted" ? "failed" : "is not in a block yet";
-  throw new PaymentError("chain_unreadable", `The transaction ${hash} ${what}`);
+  const outcome = status === "reverted" ? "failed" : "is not in a block yet";
+  throw new PaymentError("chain_unreadable", `The transaction ${hash} ${outcome}`);
 }

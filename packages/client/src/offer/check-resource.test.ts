@@ -34,7 +34,7 @@ function refusalAt(url: string, resource: string | undefined, version: 1 | 2): s
 
 const asked = "https://shop.example:8443/api/weather?city=hamburg";
 
-describe.each([1, 2] as const)("in version %i, an offer of a public host", (version) => {
+describe.each([1, 2] as const)("an offer of a public host in version %i", (version) => {
   it.each([
     ["no resource", undefined],
     ["an empty resource", ""],
@@ -56,12 +56,12 @@ describe.each([1, 2] as const)("in version %i, an offer of a public host", (vers
     ["an upstream block by its name", "http://backend/weather"],
     ["a container by its name", "http://app:4021/weather"],
     ["a cluster's service by its name", "http://shop.default.svc.cluster.local/weather"],
-  ])("is paid for with %s", (_what, resource) => {
+  ])("is paid for with %s", (_case, resource) => {
     expect(refusalAt(asked, resource, version)).toBeUndefined();
   });
 });
 
-describe.each([1, 2] as const)("in version %i, an offer with another resource", (version) => {
+describe.each([1, 2] as const)("an offer with another resource in version %i", (version) => {
   it.each([
     ["another public host", "https://other.example/weather", "other.example"],
     ["another public host and the same path", "https://other.example/api/weather", "other.example"],
@@ -78,7 +78,7 @@ describe.each([1, 2] as const)("in version %i, an offer with another resource", 
       "10.0.0.1.other.example",
     ],
     ["another host without a scheme", "//other.example/weather", "other.example"],
-  ])("is refused for %s", (_what, resource, host) => {
+  ])("is refused for %s", (_case, resource, host) => {
     const message = refusalAt(asked, resource, version) ?? "";
     expect(message).toContain(`shop.example:8443 offers a resource of ${host};`);
     expect(message).toContain("sets publicUrl (COINSLOT_PUBLIC_URL) to https://shop.example:8443");

@@ -73,7 +73,7 @@ describe("a payment with an unclear outcome", () => {
     ["a charged one", '{"error":"handler_timeout","charged":true}'],
     ["without a word on charges", '{"error":"handler_timeout"}'],
     ["malformed", '{"error":"handler_timeout","charged":"no"}'],
-  ])("is sent again when a 504 is %s", async (_what, body) => {
+  ])("is sent again when a 504 is %s", async (_case, body) => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
       response.writeHead(504).end(body);

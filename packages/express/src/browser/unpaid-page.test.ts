@@ -214,15 +214,18 @@ describe("the form of an unpaid request", () => {
     ["same-origin", "none"],
     ["same-site", "lost"],
     ["cross-site", "lost"],
-  ])("without a field counts as one, where it comes from %s", async (site, state) => {
-    const { paywall, demands } = recordDemands();
-    const shop = await open({ paywall });
-    await send(shop, "", { "Sec-Fetch-Site": site, "Content-Length": "0" });
-    await supertest(shop.url)
-      .get("/paid")
-      .set({ ...navigation, "Sec-Fetch-Site": site });
-    expect(demands.map(({ form }) => form.state)).toEqual([state, "none"]);
-  });
+  ])(
+    "the form of an unpaid request without a field counts as one, where it comes from %s",
+    async (site, state) => {
+      const { paywall, demands } = recordDemands();
+      const shop = await open({ paywall });
+      await send(shop, "", { "Sec-Fetch-Site": site, "Content-Length": "0" });
+      await supertest(shop.url)
+        .get("/paid")
+        .set({ ...navigation, "Sec-Fetch-Site": site });
+      expect(demands.map(({ form }) => form.state)).toEqual([state, "none"]);
+    },
+  );
 
   it("is kept on plain HTTP where its origin is this host", async () => {
     const { paywall, demands } = recordDemands();

@@ -75,7 +75,7 @@ describe("a handler that charges less", () => {
     ["33.3333%", 333n],
     ["$0.0001", 100n],
     ["0", 0n],
-  ])("by the header of the reference: %s", async (amount, charged) => {
+  ])("a handler that charges less by the header of the reference: %s", async (amount, charged) => {
     const { buy } = await scene.open((_request, response) => {
       response.setHeader("Settlement-Overrides", JSON.stringify({ amount }));
       response.send("fine");

@@ -32,7 +32,7 @@ describe("a lost answer", () => {
     expect((await send(headers)).status).toBe(402);
   });
 
-  it("of a process that ended goes out by its successor: by a further run, and one alone", async () => {
+  it("a lost answer of a process that ended goes out by its successor: by a further run, and one alone", async () => {
     const first = await scene.open();
     const headers = await first.buyer.pay(first.offer, 1_000n);
     expect((await first.send(headers)).status).toBe(200);

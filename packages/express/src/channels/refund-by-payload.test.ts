@@ -121,7 +121,7 @@ describe("a payload that asks for a refund", () => {
     expect(Number(limited?.headers.get("retry-after"))).toBeGreaterThan(80_000);
   });
 
-  it("of a channel of former terms is served", async () => {
+  it("a payload that asks for a refund of a channel of former terms is served", async () => {
     const { channels, pay, send } = await openScene();
     const parts = { salt: `0x${"00".repeat(32)}`, withdrawDelay: 1_800 } as const;
     const config = channels.configOf(parts);

@@ -2,9 +2,9 @@ import type { ChannelRefundOutcome } from "@coinslot/protocol";
 import { answerInvalid, answerJson, refuseVisit } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import { leavePlace } from "../load/load.ts";
-import * as refusals from "../refusals.ts";
 import { isGone } from "../response/when-gone.ts";
 import { answerCorrection } from "./answer-correction.ts";
+import * as refusals from "./channel-refusals.ts";
 import type { ChannelOrder } from "./channel-sale.ts";
 
 /**

@@ -1,10 +1,11 @@
 import type { ChannelRepeat, ChannelRun } from "@coinslot/protocol";
 import { refuseVisit } from "../answer.ts";
-import { channelChargePending, internalError } from "../refusals.ts";
+import { internalError } from "../refusals.ts";
 import { type HeldAnswer, sendAnswer } from "../response/held-answer.ts";
 import type { HeldResponse } from "../response/hold-response.ts";
 import { holdRun } from "../response/run-held.ts";
 import { answerCorrection } from "./answer-correction.ts";
+import { channelChargePending } from "./channel-refusals.ts";
 import type { ChannelSale } from "./channel-sale.ts";
 import { type ChargedAmount, createChargedAmount } from "./charged-amount.ts";
 import {

@@ -2,9 +2,10 @@ import { type PresentedDeposit, readChannelOffer } from "@coinslot/protocol";
 import { answerInvalid, refuseVisit } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import { leavePlace } from "../load/load.ts";
-import * as refusals from "../refusals.ts";
+import { payerLimited } from "../refusals.ts";
 import { isGone } from "../response/when-gone.ts";
 import { answerCorrection } from "./answer-correction.ts";
+import { channelBusy, channelDepositPending } from "./channel-refusals.ts";
 import type { ChannelOrder, ChannelSale } from "./channel-sale.ts";
 import { sellByVoucher } from "./sell-by-voucher.ts";
 
@@ -49,13 +50,13 @@ async function fund(
       answerInvalid(sale, { ...sale, reason: outcome.reason });
       return undefined;
     case "pending":
-      refuseVisit(sale, refusals.channelDepositPending(outcome));
+      refuseVisit(sale, channelDepositPending(outcome));
       return undefined;
     case "busy":
-      refuseVisit(sale, refusals.channelBusy(outcome.retryAfterSeconds));
+      refuseVisit(sale, channelBusy(outcome.retryAfterSeconds));
       return undefined;
     case "payer_limited":
-      refuseVisit(sale, refusals.payerLimited(outcome.retryAfterSeconds));
+      refuseVisit(sale, payerLimited(outcome.retryAfterSeconds));
       return undefined;
   }
 }

@@ -11,6 +11,7 @@ import { isSafeMethod } from "../response/run-held.ts";
 import { isGone } from "../response/when-gone.ts";
 import { noteSold } from "../sold-requests.ts";
 import { answerCorrection } from "./answer-correction.ts";
+import { channelBusy } from "./channel-refusals.ts";
 import { answerNameOf, type ChannelOrder, type ChannelSale } from "./channel-sale.ts";
 import { repeatSale, sellOnAnswer, sellUpfront } from "./sell-by-channel.ts";
 
@@ -83,7 +84,7 @@ async function admit(order: ChannelOrder, sale: ChannelSale, closeBody: () => vo
     case "refused":
       return answerInvalid(order, { reason: admission.reason, ...order });
     case "busy":
-      return refuseVisit(order, refusals.channelBusy(admission.retryAfterSeconds));
+      return refuseVisit(order, channelBusy(admission.retryAfterSeconds));
     case "payer_limited":
       return refuseVisit(order, refusals.payerLimited(admission.retryAfterSeconds));
     case "repeated": {

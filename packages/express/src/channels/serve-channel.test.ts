@@ -107,7 +107,7 @@ describe("a request with a voucher", () => {
     expect(scene.runs).toBe(0);
   });
 
-  it("for other terms than the offer's is refused, before a row is read", async () => {
+  it("a request with a voucher for other terms than the offer's is refused, before a row is read", async () => {
     const { buyer, offer, send } = await scene.open();
     const other = toLowerHex(`0x${"cc".repeat(20)}`);
     for (const [config, reason] of [
@@ -126,7 +126,7 @@ describe("a request with a voucher", () => {
     expect(scene.runs).toBe(0);
   });
 
-  it("of a channel of former terms buys", async () => {
+  it("a request with a voucher of a channel of former terms buys", async () => {
     const former = [{ withdrawDelay: 3_600 }];
     const { buyer, offer, send } = await scene.open(undefined, {
       route: { accepts: channelOption({ former }) },
@@ -137,7 +137,7 @@ describe("a request with a voucher", () => {
     expect((await send(await buyer.pay(offer, 1_000n, { config: other }))).status).toBe(402);
   });
 
-  it("that is sent by ten requests at once buys once, and corrects the others", async () => {
+  it("a request with a voucher that is sent by ten requests at once buys once, and corrects the others", async () => {
     const { buyer, offer, send } = await scene.open();
     const headers = await buyer.pay(offer, 1_000n);
     const answers = await Promise.all(Array.from({ length: 10 }, () => send(headers)));
@@ -146,7 +146,7 @@ describe("a request with a voucher", () => {
     expect(scene.runs).toBe(1);
   });
 
-  it("that two processes on one PostgreSQL get at once runs one handler, and is charged once", async () => {
+  it("a request with a voucher that two processes on one PostgreSQL get at once runs one handler, and is charged once", async () => {
     const place = await copyMigratedLedger("postgres");
     onTestFinished(() => place.drop());
     const first = await scene.open(undefined, { url: place.url });
@@ -166,7 +166,7 @@ describe("a request with a voucher", () => {
     await second.shop.close();
   });
 
-  it("without money behind it is refused", async () => {
+  it("a request with a voucher without money behind it is refused", async () => {
     const { buy, shop, channelId } = await scene.open();
     const none = { balance: 0n, totalClaimed: 0n, withdrawRequestedAt: 0, refundNonce: 0n };
     shop.chain.set(channelId, { ...none, secure: 0n });

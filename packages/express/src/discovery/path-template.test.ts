@@ -34,9 +34,12 @@ const templates: readonly [
 ];
 
 describe("the template of a route's path", () => {
-  it.each(templates)("of %s is %s in Express 4, and %s in Express 5", (path, four, five) => {
-    expect([written(path, "Express 4"), written(path, "Express 5")]).toEqual([four, five]);
-  });
+  it.each(templates)(
+    "the template of %s is %s in Express 4, and %s in Express 5",
+    (path, four, five) => {
+      expect([written(path, "Express 4"), written(path, "Express 5")]).toEqual([four, five]);
+    },
+  );
 
   it.each(
     expressVersions.flatMap(({ name, express }, index) =>

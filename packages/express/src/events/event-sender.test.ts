@@ -259,7 +259,7 @@ describe("the address of an event", () => {
     ["resolves to loopback mapped into IPv6", ["::ffff:127.0.0.1"]],
     ["resolves to a public address and to loopback", ["1.1.1.1", "127.0.0.1"]],
     ["resolves to nothing", []],
-  ])("is no host name that %s", async (_what, addresses) => {
+  ])("is no host name that %s", async (_case, addresses) => {
     const receiver = await open();
     const {
       open: channel,

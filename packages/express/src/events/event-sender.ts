@@ -96,9 +96,9 @@ export function createEventSender(options: EventOptions): EventSender {
     }
   }
 
-  function drop(which: (letter: Letter) => boolean): void {
-    const dropped = waiting.filter(which);
-    waiting = waiting.filter((letter) => !which(letter));
+  function drop(matches: (letter: Letter) => boolean): void {
+    const dropped = waiting.filter(matches);
+    waiting = waiting.filter((letter) => !matches(letter));
     for (const _ of dropped) report("dropped");
   }
 

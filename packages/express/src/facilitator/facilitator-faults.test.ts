@@ -54,7 +54,7 @@ describe("a facilitator in this process", () => {
     ["has a bug at http://rpc.example/key", new TypeError("at http://rpc.example/key"), 503],
   ])(
     "leads to 5xx when it %s during verification, and no handler runs; an earlier request may have paid",
-    async (_what, error, status) => {
+    async (_case, error, status) => {
       const shop = await open();
       shop.facilitator.onVerify = () => {
         throw error;
@@ -319,7 +319,7 @@ describe("a remote facilitator", () => {
     ...unreachable.map(([what, answer]) => [what, answer, 503] as const),
   ])(
     "is never read as valid when it answers a verification with %s",
-    async (_what, answer, status) => {
+    async (_case, answer, status) => {
       const shop = await openRemote({ path: "/verify", answer });
       const { send } = await buy(shop);
       expect((await send()).status).toBe(status);
@@ -329,7 +329,7 @@ describe("a remote facilitator", () => {
 
   it.each([...malformed, ...unreachable])(
     "leaves the outcome unknown, and the content unsent, when it answers a settlement with %s",
-    async (_what, answer) => {
+    async (_case, answer) => {
       let isBroken = true;
       const shop = await openRemote({ path: "/settle", answer, isOver: () => !isBroken });
       const { send } = await buy(shop);

@@ -221,7 +221,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     ["an array", "[]", {}],
     ["a missing member", { x402Version: 2 }, {}],
     ["an unknown encoding", "{}", { "Content-Encoding": "rot13" }],
-  ])("answers %s with 400, in the form of the endpoint", async (_what, body, headers) => {
+  ])("answers %s with 400, in the form of the endpoint", async (_case, body, headers) => {
     const { post } = await open();
     const verified = await post("/verify", body, headers);
     expect(verified.status).toBe(400);
@@ -264,7 +264,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
       503,
     ],
     ["that will not pass, with 500", new TypeError("at http://rpc/key"), 500],
-  ])("answers internal faults %s, without the payer", async (_what, error, status) => {
+  ])("answers internal faults %s, without the payer", async (_case, error, status) => {
     const { facilitator, post, errors } = await open();
     const { payload } = await signOne();
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };

@@ -90,7 +90,7 @@ describe("a payment of version 1", () => {
     ["the buyer's number, where it lists both", [network, legacyName], false, network],
   ] as const)(
     "reaches a remote facilitator whole, with its network by %s",
-    async (_what, listed, legacyNetworkNames, name) => {
+    async (_case, listed, legacyNetworkNames, name) => {
       const foreign = createForeign(listed);
       const received: unknown[] = [];
       const app = express().use(express.json(), (request, _response, next) => {

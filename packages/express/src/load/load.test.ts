@@ -25,7 +25,7 @@ async function open(options: PaymentMiddlewareOptions) {
   });
   onTestFinished(async () => {
     for (const response of running) response.end();
-    // Whatever became of the requests, nothing of them may stay in the counts.
+    // However the requests ended, nothing of them may stay in the counts.
     await expect.poll(readLoad).toMatchObject({ places: 0, waiting: 0, heldBytes: 0 });
     await shop.close();
   });

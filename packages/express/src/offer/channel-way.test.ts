@@ -12,9 +12,9 @@ const offered = {
   receiverAuthorizer: account,
 } as const;
 
-function minDeposit(asked: bigint | undefined, leastDeposit: bigint | undefined): unknown {
+function minDeposit(asked: bigint | undefined, facilitatorMinDeposit: bigint | undefined): unknown {
   const terms = { withdrawDelay: 900, minDeposit: asked, former: [] };
-  return channelWay(terms, { ...offered, leastDeposit }).requirements.extra?.minDeposit;
+  return channelWay(terms, { ...offered, facilitatorMinDeposit }).requirements.extra?.minDeposit;
 }
 
 describe("the deposit that an offer asks for", () => {

@@ -25,10 +25,10 @@ export function channelWay(
   offered: Omit<PaymentRequirements, "scheme"> & {
     receiverAuthorizer: Address | undefined;
     /** The facilitator executes none below it. */
-    leastDeposit: bigint | undefined;
+    facilitatorMinDeposit: bigint | undefined;
   },
 ): OfferedWay {
-  const { receiverAuthorizer, leastDeposit = 0n, ...requirements } = offered;
+  const { receiverAuthorizer, facilitatorMinDeposit = 0n, ...requirements } = offered;
   const { network, amount, asset, payTo } = requirements;
   if (receiverAuthorizer === undefined) {
     throw new ConfigurationError("The offer", [`No channels are served on ${network}`]);
@@ -56,7 +56,7 @@ export function channelWay(
         ...requirements.extra,
         receiverAuthorizer,
         withdrawDelay,
-        minDeposit: `${asked > leastDeposit ? asked : leastDeposit}`,
+        minDeposit: `${asked > facilitatorMinDeposit ? asked : facilitatorMinDeposit}`,
       },
     }),
     versions,

@@ -71,8 +71,8 @@ export function prepareOffer(options: {
     );
   }
 
-  function ask(what: string, asked: AskSeller, request: Request): Promise<unknown> {
-    return askSeller(what, route.key, () => asked(request));
+  function ask(hook: string, asked: AskSeller, request: Request): Promise<unknown> {
+    return askSeller(hook, route.key, () => asked(request));
   }
 
   function toWay(terms: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {
@@ -93,7 +93,7 @@ export function prepareOffer(options: {
         ...offered,
         extra: { ...extra, ...flow },
         receiverAuthorizer: channels?.authorizerOf(network),
-        leastDeposit: channels?.minDepositOf?.(network),
+        facilitatorMinDeposit: channels?.minDepositOf?.(network),
       });
     }
     return {

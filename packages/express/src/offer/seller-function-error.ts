@@ -12,13 +12,13 @@ export class SellerFunctionError extends Error {
  * @throws SellerFunctionError for anything that it throws
  */
 export async function askSeller<T>(
-  what: string,
+  hook: string,
   routeKey: string,
   ask: () => T,
 ): Promise<Awaited<T>> {
   try {
     return await ask();
   } catch (cause) {
-    throw new SellerFunctionError(`${what} of "${routeKey}" threw`, { cause });
+    throw new SellerFunctionError(`${hook} of "${routeKey}" threw`, { cause });
   }
 }

@@ -113,7 +113,7 @@ async function openShop(barriers: { lookUp?: Barrier; verify?: Barrier }) {
 type Barrier = ReturnType<typeof createBarrier>;
 
 describe("a buyer who hangs up", () => {
-  it("before its verification costs none, and is no fault", async () => {
+  it("a buyer who hangs up before its verification costs none, and is no fault", async () => {
     const barrier = createBarrier();
     const shop = await openShop({ lookUp: barrier });
     await shop.sendAndLeave(10, barrier);

@@ -146,7 +146,7 @@ describe("a settled payment whose buyer always leaves early", () => {
     await supertest(url).get("").set(withKey).expect(200, "run 1");
   });
 
-  it("without a key finds its answer under any, also after a stranger has asked with one", async () => {
+  it("a settled payment whose buyer always leaves early without a key finds its answer under any, also after a stranger has asked with one", async () => {
     const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`));
     const url = `${shop.url}/answer`;
     const { headers } = await createBuyer().payFor(url);

@@ -312,7 +312,7 @@ describe("a remote facilitator", () => {
     expect(paper.verifications).toBe(300);
   });
 
-  it("that fails to answer charges no caller's budget", async () => {
+  it("a remote facilitator that fails to answer charges no caller's budget", async () => {
     const shop = await open();
     const { verify } = shop.facilitator;
     shop.facilitator.verify = () => Promise.reject(new Error("The connection was lost"));

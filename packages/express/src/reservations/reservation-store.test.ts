@@ -222,7 +222,7 @@ describe("the reservation store in memory", () => {
 });
 
 describe("a custom reservation store", () => {
-  it("that throws when a payment attempt ends leaves no buyer without an answer", async () => {
+  it("a custom reservation store that throws when a payment attempt ends leaves no buyer without an answer", async () => {
     const broken = new Error("broken");
     const reservations: ReservationStore = {
       ...createReservationStore(),

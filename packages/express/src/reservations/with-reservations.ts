@@ -237,8 +237,8 @@ function codeOf(reason: string | undefined, otherwise: string): string {
   return reason !== undefined && /^[A-Za-z0-9_.:-]{1,128}$/.test(reason) ? reason : otherwise;
 }
 
-function unreadable(what: string): FacilitatorError {
-  return new FacilitatorError(`The facilitator's answer is malformed: ${what}`, {
+function unreadable(fault: string): FacilitatorError {
+  return new FacilitatorError(`The facilitator's answer is malformed: ${fault}`, {
     kind: "bad_response",
   });
 }

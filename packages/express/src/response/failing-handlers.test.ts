@@ -201,7 +201,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     ["above the size limit", {}, "response_too_large"],
   ])(
     "is harmless to other requests of the connection when it is %s and fails afterwards",
-    async (_what, config, error) => {
+    async (_case, config, error) => {
       let fail: () => void = () => undefined;
       const shop = await open(
         (_request, response, next) => {

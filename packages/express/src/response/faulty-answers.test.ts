@@ -46,7 +46,7 @@ describe("an answer that Node refuses to write", () => {
         response.end();
       },
     ],
-  ])("fails in the handler for %s, and is not charged", async (_what, answer) => {
+  ])("fails in the handler for %s, and is not charged", async (_case, answer) => {
     const shop = await sell((_request, response) => answer(response));
     const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
     await supertest(shop.url).get("/paid").set(headers).expect(500);

@@ -91,7 +91,7 @@ describe.each(expressVersions)("a held answer on $name", ({ express }) => {
     return { shop, headers };
   }
 
-  it.each(waysPast)("sends nothing by %s before the settlement", async (_what, handler) => {
+  it.each(waysPast)("sends nothing by %s before the settlement", async (_case, handler) => {
     const order: string[] = [];
     const { shop, headers } = await open((_request, response, next) => {
       try {
@@ -186,7 +186,7 @@ describe.each(expressVersions)("a held answer on $name", ({ express }) => {
     ["the method of the response", (_end: () => void, again: () => void) => again()],
   ])(
     "drops a late handler's writes while outer middleware waits and then ends it by %s",
-    async (_what, endIt) => {
+    async (_case, endIt) => {
       let late: (() => void) | undefined;
       const shop = await openShop({
         express,

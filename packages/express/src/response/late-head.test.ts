@@ -63,7 +63,7 @@ describe.each(expressVersions)("the head of a paid answer on $name", ({ express 
     ...changes.map(([what, change]) => [what, "a write", change, write] as const),
     ["a status of undefined", "writeHead", clearStatus, writeHead],
     ["a status of undefined", "flushHeaders", clearStatus, flushHeaders],
-  ] as const)("stays as Node sends it, for %s after %s", async (_what, _how, change, begin) => {
+  ] as const)("stays as Node sends it, for %s after %s", async (_case, _how, change, begin) => {
     const { shop, ask } = await open((_request, response) => {
       begin(response);
       change(response);
@@ -77,7 +77,7 @@ describe.each(expressVersions)("the head of a paid answer on $name", ({ express 
 
   it.each(changes)(
     "stays as it began, compressed after the gate, for %s",
-    async (_what, change) => {
+    async (_case, change) => {
       const compress: RequestHandler = compression({ threshold: 0 });
       const { shop, ask } = await open(
         (_request, response) => {
@@ -108,7 +108,7 @@ describe.each(expressVersions)("the head of a paid answer on $name", ({ express 
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("of a failure is no success after its first byte, and the payment is not charged", async () => {
+  it("the head of a failure is no success after its first byte, and the payment is not charged", async () => {
     const { shop, ask } = await open((_request, response) => {
       response.status(500).write("sorry");
       response.status(200).end();
@@ -119,7 +119,7 @@ describe.each(expressVersions)("the head of a paid answer on $name", ({ express 
     expect(shop.facilitator.settled).toEqual([]);
   });
 
-  it("of an error answer after a failure's first byte is all that is sent", async () => {
+  it("the head of an error answer after a failure's first byte is all that is sent", async () => {
     const { shop, ask } = await open((_request, response) => {
       response.status(404).write("half of the first");
       response.status(500).json({ sorry: true });

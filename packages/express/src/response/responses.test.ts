@@ -92,7 +92,7 @@ describe.each(expressVersions)("a sold answer on $name", ({ express }) => {
     return receive(`${shop.url}/answer`, { ...init, headers: { ...init.headers, ...headers } });
   }
 
-  it.each(waysToAnswer)("equals the free one with %s", async (_what, handler, headers = {}) => {
+  it.each(waysToAnswer)("equals the free one with %s", async (_case, handler, headers = {}) => {
     const { shop, free } = await open(handler);
     const sold = await receiveSold(shop, { headers });
     const given = await receive(`${free.url}/answer`, { headers });
@@ -110,7 +110,7 @@ describe.each(expressVersions)("a sold answer on $name", ({ express }) => {
 
   it.each(answersToHead)(
     "equals the free one with %s, to HEAD",
-    async (_what, handler, headers = {}) => {
+    async (_case, handler, headers = {}) => {
       const { shop, free } = await open(handler);
       const sold = await receiveSold(shop, { method: "HEAD", headers });
       const given = await receive(`${free.url}/answer`, { method: "HEAD", headers });

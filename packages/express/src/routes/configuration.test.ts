@@ -116,7 +116,7 @@ describe("the route configuration", () => {
       { accepts: Array.from({ length: 16 }, () => option({ extra: { more: "x".repeat(900) } })) },
     ],
     ["nothing", undefined],
-  ])("refuses %s", (_what, payment) => {
+  ])("refuses %s", (_case, payment) => {
     expect(problemsOf({ "GET /a": payment })).toHaveLength(1);
   });
 

@@ -128,7 +128,7 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
     ["on the outer router, by the path relative to it", "GET /v1/paid", "outer"],
     ["on the inner router, by its full path", "GET /api/v1/paid", "inner"],
     ["on the inner router, by the path relative to it", "GET /paid", "inner"],
-  ] as const)("sells a route in nested routers %s", async (_what, key, where) => {
+  ] as const)("sells a route in nested routers %s", async (_case, key, where) => {
     const gate = paymentMiddleware({ [key]: { accepts: option() } }, createPaperFacilitator());
     const app = express();
     const outer = express.Router();

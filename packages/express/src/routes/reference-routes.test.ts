@@ -208,7 +208,7 @@ describe("a route written for the reference middleware", () => {
     ["a stream", () => ({ contentType: "text/plain", body: createReadStream(process.execPath) })],
     ["a promise as its body", () => ({ contentType: "text/html", body: Promise.resolve("x") })],
     ["a number outside JSON", () => ({ contentType: "text/html", body: { a: 1n } })],
-  ])("is closed when its function returns %s, and the report names it", async (_what, answer) => {
+  ])("is closed when its function returns %s, and the report names it", async (_case, answer) => {
     const unpaidResponseBody = () => Reflect.apply(answer, undefined, []);
     const shop = await sell({ accepts: option(), unpaidResponseBody });
     const response = await supertest(shop.url).get("/paid").expect(500);

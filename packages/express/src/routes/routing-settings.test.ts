@@ -96,7 +96,7 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
         app.use(/^\/paid/i, router);
       },
     ],
-  ])("are still guarded with case sensitivity, and %s in the application", async (_what, serve) => {
+  ])("are still guarded with case sensitivity, and %s in the application", async (_case, serve) => {
     const shop = await open({ "GET /paid": { accepts: option() } }, serve, (app) =>
       app.enable("case sensitive routing"),
     );
@@ -138,18 +138,21 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
           inner(request, response);
         },
     ],
-  ])("of an application bind none of the paths by which %s mounts it", async (_what, mount) => {
-    const inner = express().enable("case sensitive routing");
-    const routes: PaymentRoutes = { "GET /api/paid": { accepts: option() } };
-    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app: inner });
-    inner.use(gate).get("/paid", (_request, response) => void response.send(content));
-    await gate.ready();
-    const shop = await listen(mount(inner));
-    opened.push(shop);
-    for (const target of ["/api/paid", "/API/paid"]) {
-      expect((await sendTarget(shop, target)).status).toBe(402);
-    }
-  });
+  ])(
+    "routing settings of an application bind none of the paths by which %s mounts it",
+    async (_case, mount) => {
+      const inner = express().enable("case sensitive routing");
+      const routes: PaymentRoutes = { "GET /api/paid": { accepts: option() } };
+      const gate = paymentMiddleware(routes, createPaperFacilitator(), { app: inner });
+      inner.use(gate).get("/paid", (_request, response) => void response.send(content));
+      await gate.ready();
+      const shop = await listen(mount(inner));
+      opened.push(shop);
+      for (const target of ["/api/paid", "/API/paid"]) {
+        expect((await sendTarget(shop, target)).status).toBe(402);
+      }
+    },
+  );
 
   it.each(["GET /api", "GET /api/"] as const)(
     "are still guarded with strict slashes, and a router whose root is %s",

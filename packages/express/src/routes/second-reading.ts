@@ -5,7 +5,7 @@ import { dialectOf, isReadAlike, type PathDialect, problemOfPath } from "./path-
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 
-/** Keys as the other Express of an application's tree reads them. */
+/** Route keys in the syntax of the other Express of an application's tree. */
 export interface SecondReading {
   /** Returns whether this key was checked by one Express and is matched by another, or by none. */
   isClosed(route: Route): boolean;
@@ -20,7 +20,7 @@ export interface SecondReading {
 }
 
 /**
- * Reads keys a second time where two Expresses are in one tree. They are the one that checked the
+ * Reads keys a second time where versions of Express differ in one tree: the one that checked the
  * keys at start, the application's, and those of routers nested in it. Paths that either reads as
  * one of a key are withheld unless the application's own reading sells them.
  *

@@ -71,7 +71,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
       ["with wrong types", base64({ x402Version: "1", payload: 3 })],
       ["of an unknown version", base64({ x402Version: 3 })],
       ["of random bytes", randomBytes(300).toString("base64")],
-    ])("%s is answered with 400, in JSON", async (_what, value) => {
+    ])("%s is answered with 400, in JSON", async (_case, value) => {
       const answers = await Promise.all(
         [1, 2].map(() => supertest(shop.url).get("/paid").set(name, value).expect(400)),
       );
@@ -113,7 +113,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
         "to",
         [`0x${"0".repeat(40)}`, "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb"],
       ],
-    ])("is refused with %s: %s", async (_what, member, values) => {
+    ])("is refused with %s: %s", async (_case, member, values) => {
       const seconds = Math.floor(Date.now() / 1000);
       for (const value of values) {
         const payload: unknown = structuredClone(await goodPayload(version));

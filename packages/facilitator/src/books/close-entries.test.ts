@@ -145,7 +145,7 @@ describe.each(engines)("entries of forgotten payments on %s", (engine) => {
     expect(await shared.read(sql`select id from archived_payments`)).toEqual([{ id }]);
   });
 
-  it("of a payment that the previous release has deleted become sums as well", async () => {
+  it("entries of a payment that the previous release has deleted become sums as well", async () => {
     const id = await sell({ route: "GET /0" });
     const before = await readSums();
     for (const table of ["payments", "archived_payments"]) {

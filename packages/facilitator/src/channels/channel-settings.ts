@@ -54,8 +54,8 @@ export const defaultDepositWorth = 5;
 /** Selling stops at this many times `mostAtRisk` unclaimed on one channel. */
 export const maxUnclaimedFactor = 4n;
 
-/** The least deposit that is worth its gas, whatever an offer asks for. */
-export function leastDepositOf({
+/** The smallest deposit that is worth its gas, whatever an offer asks for. */
+export function minDepositWorthGas({
   claimCost,
   minDepositWorth,
 }: Pick<ChannelSettings, "claimCost" | "minDepositWorth">): bigint {

@@ -10,7 +10,7 @@ import type { StopBoard } from "../stops/stop-board.ts";
 import {
   type ChannelSettings,
   defaultCallerGasPerHour,
-  leastDepositOf,
+  minDepositWorthGas,
 } from "./channel-settings.ts";
 import type { ChannelsContext } from "./channels-context.ts";
 import type { AskedClaim } from "./claims/asked-claims.ts";
@@ -18,7 +18,7 @@ import { claimBeforeClose } from "./claims/claim-before-close.ts";
 import { createClaimRounds } from "./claims/claim-rounds.ts";
 import type { ClaimPlan } from "./claims/plan-claims.ts";
 import { type ChannelDeposits, startDeposits } from "./deposits/channel-deposits.ts";
-import { type NetworkRefunds, startRefunds } from "./refunds/start-refunds.ts";
+import { type NetworkRefunds, startChannelRefunds } from "./refunds/start-channel-refunds.ts";
 import { createChannelSales, type RunningChannelSales } from "./sales/channel-sales.ts";
 import type { ChannelSight } from "./watch/channel-sight.ts";
 import { createChannelSight } from "./watch/sight-channel.ts";
@@ -74,7 +74,7 @@ export function startChannels(options: {
       const place = { network, contract: settings.contract };
       const channels = { context, settlement, settings, metrics, place };
       const { depositLimits: limits } = settings;
-      const bounds = { limits, least: leastDepositOf(settings), callerGasPerHour };
+      const bounds = { limits, minDeposit: minDepositWorthGas(settings), callerGasPerHour };
       const deposits = startDeposits(channels, bounds);
       return [[network, { ...startNetwork(channels), deposits }] as const];
     }),
@@ -96,7 +96,7 @@ export function startChannels(options: {
     metrics,
     clock,
     logger,
-    leastLoss: settings.claimCost,
+    minLoss: settings.claimCost,
     faultPoint: async (point) => context.faultPoint(point),
   });
   return {
@@ -113,7 +113,7 @@ export function startChannels(options: {
 
 function startNetwork(channels: ChannelsContext): Omit<NetworkChannels, "deposits"> {
   const followed = followChannels(channels);
-  const refunds = startRefunds(channels, { onSent: followed.wake });
+  const refunds = startChannelRefunds(channels, { onSent: followed.wake });
   return {
     ...followed,
     refunds,

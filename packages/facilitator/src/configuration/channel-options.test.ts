@@ -33,10 +33,13 @@ describe("options of channels", () => {
     [{ claimCost: 1_000n }, 5],
     [{ claimCost: 1_000n, minDepositWorth: 2 }, 2],
     [{ minDepositWorth: 3 }, 3],
-  ])("with %o ask for a deposit of %i times its gas", (options, minDepositWorth) => {
-    const { settings } = readChannelOptions(options, { seedPhrase: devSeedPhrase }, networks);
-    expect(settings).toMatchObject({ minDepositWorth });
-  });
+  ])(
+    "options of channels with %o ask for a deposit of %i times its gas",
+    (options, minDepositWorth) => {
+      const { settings } = readChannelOptions(options, { seedPhrase: devSeedPhrase }, networks);
+      expect(settings).toMatchObject({ minDepositWorth });
+    },
+  );
 
   it("name all their problems, and repeat no secret", () => {
     const privateKey = `0x${"77".repeat(32)}`;

@@ -70,17 +70,17 @@ describe("a faulty relayer is reported", () => {
     ["a key that is too large", { privateKey: "ff".repeat(32) }, /outside the curve/],
     ["an index below zero", { seedPhrase: devSeedPhrase, accountIndex: -1 }, /accountIndex/],
     ["half an address", { seedPhrase: devSeedPhrase, addressCount: 1.5 }, /addressCount/],
-  ])("as %s", (_, options, words) => {
+  ])("a faulty relayer is reported as %s", (_, options, words) => {
     expect(problems(options)).toMatch(words);
   });
 
-  test("with all its faults at once", () => {
+  test("a faulty relayer is reported with all its faults at once", () => {
     expect(readRelayer({ seedPhrase: "one two", accountIndex: -1, addressCount: 0 })).toMatchObject(
       { ok: false, problems: { length: 3 } },
     );
   });
 
-  test("without its secret", () => {
+  test("a faulty relayer is reported without its secret", () => {
     const secret = "zebra zebra zzyzx";
     expect(problems({ seedPhrase: secret })).not.toMatch(/zebra|zzyzx/);
     expect(problems({ seedPhrase: `${"zebra ".repeat(11)}zzyzx` })).not.toMatch(/zebra|zzyzx/);

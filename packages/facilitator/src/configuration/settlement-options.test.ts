@@ -2,7 +2,7 @@ import { ConfigurationError } from "@coinslot/protocol";
 import { expect, it } from "vitest";
 import { readSettlementOptions } from "./settlement-options.ts";
 
-it("by default payers with code share four million gas a minute, and are refused for a day after a burn", () => {
+it("payers with code share four million gas a minute by default, and are refused for a day after a burn", () => {
   expect(readSettlementOptions({})).toMatchObject({
     acceptsPayersWithCode: true,
     codePayers: { gasPerMinute: 4_000_000n, refusalMs: 86_400_000 },

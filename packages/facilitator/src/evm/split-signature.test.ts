@@ -26,13 +26,13 @@ describe("an ECDSA signature", () => {
     expect(splitSignature(compact)).toEqual(usual);
   });
 
-  test("with a high s is refused, in each form", () => {
+  test("an ECDSA signature with a high s is refused, in each form", () => {
     expect(splitSignature(changeSignature(signature, "highS"))).toBeUndefined();
     const compactWithEverySBit = `0x${"11".repeat(32)}${"ff".repeat(32)}` as const;
     expect(splitSignature(compactWithEverySBit)).toBeUndefined();
   });
 
-  test("with another v or length, or with r or s out of range, is refused", () => {
+  test("an ECDSA signature with another v or length, or with r or s out of range, is refused", () => {
     const rs = signature.slice(0, 130);
     for (const last of ["02", "1a", "1d", "25", "ff"]) {
       expect(splitSignature(`0x${rs.slice(2)}${last}`)).toBeUndefined();

@@ -15,7 +15,7 @@ interface ChannelColumns {
  * it, and no charge waits for it.
  */
 export interface ChannelStatesTable extends ChannelColumns {
-  /** With what is claimed, in the token's smallest unit. */
+  /** Claimed money included, in the token's smallest unit. */
   balance: StoredAmount;
   claimed: StoredAmount;
   /** Of a withdrawal that waits; `null` where none does. */
@@ -149,7 +149,7 @@ export interface ChannelDepositsTable extends ChannelColumns {
   block_number: number | null;
 }
 
-/** How far the events of a contract are known. One row per network and contract. */
+/** Last block whose events of a contract are stored. One row per network and contract. */
 export interface ChannelWatchesTable {
   network: Network;
   contract: Address;

@@ -6,7 +6,7 @@ import { createLedger } from "./create-ledger.ts";
 import type { LedgerContext } from "./ledger-context.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 import { readCodeAdmission } from "./payments/admit-code.ts";
-import { findPromised } from "./payments/committed-balance.ts";
+import { findCommitted } from "./payments/committed-balance.ts";
 import { recordOutcomes } from "./payments/record-outcomes.ts";
 import { countQueued, findQueued, readQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
@@ -140,7 +140,7 @@ describe("a long history on postgres", () => {
     const id = await queue(ledger);
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
-      const promised = await findPromised({ db, dialect }, { network, asset, payer, limit: 20 });
+      const promised = await findCommitted({ db, dialect }, { network, asset, payer, limit: 20 });
       expect(promised.map((payment) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);

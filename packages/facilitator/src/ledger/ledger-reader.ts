@@ -84,7 +84,7 @@ export async function openLedgerReader({ url }: { url: string }): Promise<Ledger
       list: (filter) => listRefunds(reads, filter),
       get: (id) => getRefund(reads, id),
     },
-    stats: (which) => paymentStats(reads, which),
+    stats: (filter) => paymentStats(reads, filter),
     stops: () => readStops(reads),
     books: createBooksReader(reads),
     relayers: () => listRelayers(reads),

@@ -90,7 +90,7 @@ async function takeFile(
 /** The holder of the file's lock is alone. All that other processes held or leased is over. */
 async function forgetTheDead(database: Database<LedgerSchema>, processId: string): Promise<void> {
   await createWriter(database).write(async (transaction) => {
-    await forgetProcesses({ transaction, which: { allBut: processId } });
+    await forgetProcesses({ transaction, target: { allBut: processId } });
   });
   await createLeases({ database }).endAll();
 }

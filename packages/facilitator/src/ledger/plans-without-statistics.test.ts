@@ -24,7 +24,7 @@ import { releaseAbandoned, sendHeartbeat } from "./maintenance/processes.ts";
 import { pruneTransactions } from "./maintenance/prune-transactions.ts";
 import { isReservationHeld } from "./maintenance/reservation-held.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
-import { findPromised } from "./payments/committed-balance.ts";
+import { findCommitted } from "./payments/committed-balance.ts";
 import { countRun } from "./payments/count-run.ts";
 import { deliverPayment } from "./payments/deliver-payments.ts";
 import { enqueuePayment } from "./payments/enqueue-payments.ts";
@@ -194,9 +194,9 @@ describe("on postgres without statistics, no history is read", () => {
       (ledger) => findOverdue(ledger, { network, state: "queued", before: 1n, limit: 20 }),
     ],
     [
-      "promises of a payer",
+      "commitments of a payer",
       20,
-      (ledger) => findPromised(ledger, { network, asset, payer: payerOf(1), limit: 20 }),
+      (ledger) => findCommitted(ledger, { network, asset, payer: payerOf(1), limit: 20 }),
     ],
     [
       "payments by their ids",

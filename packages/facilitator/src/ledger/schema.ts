@@ -33,6 +33,7 @@ import type {
   PaymentSumsTable,
   UnpaidPaymentsTable,
 } from "./sums-schema.ts";
+import type { BroadcastsTable, TransactionsTable } from "./transactions-schema.ts";
 import type { VisitsTable } from "./visits-schema.ts";
 
 /** State of a payment. README.md beside this file lists the possible transitions. */
@@ -56,15 +57,8 @@ export const paymentStates = [
   "released",
 ] as const satisfies readonly PaymentState[];
 
-/** The states in which an amount is promised and not yet seen in a block. */
+/** The states in which an amount is committed and not yet seen in a block. */
 export const openStates = ["reserved", "queued", "submitted"] as const;
-
-/**
- * `open`: not every payment in it has its outcome yet. `settled`: a block holds one of its hashes,
- * and every payment has its outcome. `final`: at depth. `lost`: its nonce was used by a transaction
- * that is not ours.
- */
-export type TransactionState = "open" | "settled" | "final" | "lost";
 
 /** One row per authorization, whatever its wire. */
 export interface PaymentsTable {
@@ -142,42 +136,6 @@ export interface OrdersTable {
   pay_to: Address;
   valid_after: StoredAmount;
   signature: Hex;
-}
-
-/** One row per used nonce of a relayer. */
-export interface TransactionsTable {
-  id: string;
-  network: Network;
-  relayer: Address;
-  nonce: number;
-  state: TransactionState;
-  /** Epoch of the lease under which it was stored. */
-  epoch: number;
-  gas_limit: number;
-  created_at: number;
-  /** The hash that a block holds, and that block. */
-  hash: Hex | null;
-  block_number: number | null;
-  block_hash: Hex | null;
-  gas_used: number | null;
-  /** Native coin that it cost, in wei. `null` before its block, and where its price is unknown. */
-  gas_cost: Generated<StoredAmount | null>;
-}
-
-/** Every signed form of a transaction: the first one and its replacements. Stored before sent. */
-export interface BroadcastsTable {
-  hash: Hex;
-  transaction_id: string;
-  raw: Hex;
-  /**
-   * `payments` carries the payments; `calls` makes calls of ours, such as a claim of channels;
-   * `filler` only uses the nonce up.
-   */
-  content: "payments" | "calls" | "filler";
-  max_fee_per_gas: StoredAmount;
-  /** `null` in a transaction of the legacy type. */
-  max_priority_fee_per_gas: StoredAmount | null;
-  created_at: number;
 }
 
 /** Sealed answers, kept for buyers that sent a key. */

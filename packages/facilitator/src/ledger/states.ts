@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
-import type { LedgerSchema, PaymentState, TransactionState } from "./schema.ts";
+import type { LedgerSchema, PaymentState } from "./schema.ts";
+import type { TransactionState } from "./transactions-schema.ts";
 
 /** Failure reason of a payment that could not be executed before its `validBefore`. */
 export const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";

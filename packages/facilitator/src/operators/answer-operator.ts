@@ -8,7 +8,7 @@ import type { Operation } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
 import { type OperatorParts, performOperation } from "./perform-operation.ts";
 
-/** The operations of a running process, and their surroundings. */
+/** The operations of a running process, and their context. */
 export interface ServedOperations extends OperatorParts {
   operations: readonly Operation[];
   logger: Logger;

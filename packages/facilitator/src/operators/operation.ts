@@ -21,7 +21,7 @@ export interface SellerParts {
   readonly view: SellerView;
 }
 
-/** Surroundings of an operation that writes. */
+/** Context of an operation that writes. */
 export interface OperatorContext {
   /** Its writes have the entry of the audit log in their transaction. */
   readonly ledger: LedgerContext;

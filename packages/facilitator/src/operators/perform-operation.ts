@@ -4,7 +4,7 @@ import type { LedgerContext, LedgerReads } from "../ledger/ledger-context.ts";
 import type { Operation, OperatorContext } from "./operation.ts";
 import { OperationRefusedError } from "./operation-refused-error.ts";
 
-/** Surroundings of the operations of a running process. */
+/** Context of the operations of a running process. */
 export interface OperatorParts {
   context: Omit<OperatorContext, "caller">;
   /** Runs a read apart from those of buyers. */

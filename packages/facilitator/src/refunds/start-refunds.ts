@@ -11,13 +11,13 @@ import {
 } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { refundUndelivered } from "../ledger/refunds/refund-undelivered.ts";
+import { createWorkLease } from "../ledger/work-lease.ts";
 import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { advanceRefund } from "./advance-refund.ts";
 import { keepLooking } from "./keep-looking.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
-import { createRefundsLease } from "./refunds-lease.ts";
 import { reportRefunds } from "./report-refunds.ts";
 import { restAfterFailure } from "./rest-after-failure.ts";
 
@@ -54,7 +54,7 @@ export function startRefunds(options: {
   const maxWaitMs = 2 * looks.rare * times.refundMs;
   const refunds = createContext(options);
   const { settings } = refunds;
-  const lease = createRefundsLease(context);
+  const lease = createWorkLease(context, "coinslot:refunds");
   let isExpected = settings.float !== undefined;
   let isStopped = false;
   const tracks = new Map<Network | "undelivered", Promise<void>>();

@@ -73,7 +73,7 @@ describe.each(engines)("an admission on %s", (engine) => {
       recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]),
     );
     const admitted = await admitPayment(contextOf(interfered), wish({ balance: earlier }));
-    expect(admitted).toMatchObject({ outcome: "over_promised" });
+    expect(admitted).toMatchObject({ outcome: "over_committed" });
   });
 
   it("admits a payer whose deposit into a channel its balance lacks already, and no other", async () => {
@@ -101,7 +101,7 @@ describe.each(engines)("an admission on %s", (engine) => {
       callerGasPerHour: 1n,
     });
     const admit = (node: RpcRequester) => admitPayment(contextOf(ledger, node), wanted);
-    expect(await admit(rpc)).toMatchObject({ outcome: "over_promised" });
+    expect(await admit(rpc)).toMatchObject({ outcome: "over_committed" });
     expect(await admit(nodeWith(nonce))).toMatchObject({ outcome: "reserved" });
   });
 
@@ -117,7 +117,7 @@ describe.each(engines)("an admission on %s", (engine) => {
       },
     };
     const admitted = await admitPayment(contextOf(counting), wish({ balance }));
-    expect(admitted).toMatchObject({ outcome: "over_promised" });
+    expect(admitted).toMatchObject({ outcome: "over_committed" });
     expect(writes).toBe(1);
   });
 });

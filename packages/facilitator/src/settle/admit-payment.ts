@@ -1,13 +1,13 @@
 import { RpcError } from "@coinslot/chain";
 import { FacilitatorError, type Network } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import { findPromised, findPromisedDeposits } from "../ledger/payments/committed-balance.ts";
+import { findCommitted, findCommittedDeposits } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { SettlementNetwork } from "./context.ts";
 import { nodeIsBehind } from "./unavailable-errors.ts";
 
-/** Bound on a payer's open payments, and deposits, that are looked at. Others count as promised. */
+/** Maximum of a payer's open payments, and of its deposits, that are read. Others count. */
 const maxLookedAt = 100;
 
 /** The ledger, and the chains that it is compared with. */
@@ -21,10 +21,10 @@ export interface AdmissionContext {
 
 /**
  * Reserves a payment, or returns the reason against it. Reads the chain again before it returns
- * that a payer has promised too much.
+ * that a payer has committed too much.
  *
  * A payment that a block has executed stays open until that block is read and deep enough. A
- * balance read meanwhile lacks its amount already, so it must not count as promised besides.
+ * balance read meanwhile lacks its amount already, so it must not count as committed besides.
  *
  * @throws FacilitatorError where the payment was tried on a block that is too old, or the chain
  * cannot be read.
@@ -38,7 +38,7 @@ export async function admitPayment(
   const floor = settlements.get(id.network)?.network.trialFloor;
   if (balance && floor && !floor.admits(balance.blockNumber)) throw nodeIsBehind();
   const result = await reservePayment(ledger, wish);
-  if (result.outcome !== "over_promised") return result;
+  if (result.outcome !== "over_committed") return result;
   try {
     const debited = await findDebited(context, wish);
     return debited === undefined ? result : await reservePayment(ledger, wish, debited);
@@ -65,13 +65,13 @@ async function findDebited(
   const debited = settlements.get(id.network)?.network.debited;
   if (balance === undefined || debited === undefined) return undefined;
   const payments = [
-    ...(await findPromised(ledger, { limit: maxLookedAt, ...id })),
-    ...(await findPromisedDeposits(ledger, { limit: maxLookedAt, ...id })),
+    ...(await findCommitted(ledger, { limit: maxLookedAt, ...id })),
+    ...(await findCommittedDeposits(ledger, { limit: maxLookedAt, ...id })),
   ];
   const missing = await debited.find({ payments, blockNumber: balance.blockNumber });
   const others = payments.filter(
     (payment) => payment.authorization.nonce !== id.nonce && !missing.includes(payment.id),
   );
-  const promised = others.reduce((sum, payment) => sum + payment.value, value);
-  return promised > balance.amount ? undefined : missing;
+  const committed = others.reduce((sum, payment) => sum + payment.value, value);
+  return committed > balance.amount ? undefined : missing;
 }

@@ -3,7 +3,7 @@ import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import { getConcluded } from "../ledger/queries/list-payments.ts";
 
-/** Whose outcome is waited for, and how long. */
+/** The reservation whose outcome is awaited, and the bound of the wait. */
 export interface WaitOptions {
   token: string | undefined;
   timeoutMs: number;

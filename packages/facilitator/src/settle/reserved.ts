@@ -3,7 +3,7 @@ import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
 import { refundedResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import { burntGas, codeLimited } from "./unavailable-errors.ts";
 
-const overPromised = {
+const overCommitted = {
   reason: "invalid_exact_evm_insufficient_balance",
   message: "The payer's balance is committed to its other payments.",
 } as const;
@@ -48,8 +48,8 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
       };
     case "refunded":
       return { state: "refunded", settlement: settleResponseOf({ payment: result.payment }) };
-    case "over_promised":
-      return { state: "refused", ...overPromised };
+    case "over_committed":
+      return { state: "refused", ...overCommitted };
     case "burnt_gas":
       return { state: "refused", ...refusedForGas(result.forMs) };
     case "code_limited":
@@ -82,8 +82,8 @@ export function toRefusedSettlement(
       });
     case "refunded":
       return refundedResponse({ payment: result.payment });
-    case "over_promised":
-      return refusedResponse({ ...overPromised, payer, network });
+    case "over_committed":
+      return refusedResponse({ ...overCommitted, payer, network });
     case "burnt_gas":
       return refusedResponse({ ...refusedForGas(result.forMs), payer, network });
     case "code_limited":

@@ -30,7 +30,7 @@ const many = (count: number, change?: Change) =>
   Promise.all(Array.from({ length: count }, () => transfer(change)));
 
 describe("a node in a simulation", () => {
-  test("that grants less gas than requested is asked again for the missing transfers", async () => {
+  test("a node in a simulation that grants less gas than requested is asked again for the missing transfers", async () => {
     const counted = createInterferingPool(chain.devnet, (call) => {
       call.gas = "0x2dc6c0";
       return undefined;
@@ -45,7 +45,7 @@ describe("a node in a simulation", () => {
     expect(counted.calls() - before).toBeLessThanOrEqual(2);
   });
 
-  test("that refuses large calls is asked in smaller ones", async () => {
+  test("a node in a simulation that refuses large calls is asked in smaller ones", async () => {
     const counted = createInterferingPool(chain.devnet, (call) =>
       call.to === undefined && call.data.length > 14_000
         ? { code: -32000, message: "too large" }
@@ -59,7 +59,7 @@ describe("a node in a simulation", () => {
     expect(counted.answered()).toBe(refused);
   });
 
-  test("that refuses calls without a contract is asked singly, at one block, for a minute", async () => {
+  test("a node in a simulation that refuses calls without a contract is asked singly, at one block, for a minute", async () => {
     const counted = createInterferingPool(chain.devnet, (call) =>
       call.to === undefined ? { code: -32602, message: "missing field to" } : undefined,
     );
@@ -102,7 +102,7 @@ describe("a node in a simulation", () => {
     expect(counted.answered()).toBe(refused + 1);
   });
 
-  test("that fails on one transfer leaves the others' results", async () => {
+  test("a node in a simulation that fails on one transfer leaves the others' results", async () => {
     const poison = await transfer({ authorization: { validBefore: 4_000_000_000n } });
     const marker = poison.authorization.nonce.slice(2);
     const { pool } = createInterferingPool(chain.devnet, ({ to, data }) => {
@@ -140,7 +140,7 @@ describe("a node in a simulation", () => {
     ]);
   });
 
-  test("that finds the relayer's balance too low is asked without a price for a minute", async () => {
+  test("a node in a simulation that finds the relayer's balance too low is asked without a price for a minute", async () => {
     const poor = createInterferingPool(chain.devnet, ({ gasPrice }) =>
       gasPrice === undefined ? undefined : { code: -32000, message: "insufficient funds" },
     );
@@ -155,7 +155,7 @@ describe("a node in a simulation", () => {
     }
   });
 
-  test("that answers calls without a contract with empty data is asked singly too", async () => {
+  test("a node in a simulation that answers calls without a contract with empty data is asked singly too", async () => {
     const { pool } = createInterferingPool(chain.devnet, ({ to }) =>
       to === undefined ? "0x" : undefined,
     );
@@ -166,7 +166,7 @@ describe("a node in a simulation", () => {
     ]);
   });
 
-  test("that is unreachable or returns malformed data is an internal fault, not the payment's", async () => {
+  test("a node in a simulation that is unreachable or returns malformed data is an internal fault, not the payment's", async () => {
     const one = await transfer();
     const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));
     const attempt = createSimulator({ rpc: dead, now: Date.now }).simulate(one);

@@ -87,7 +87,7 @@ describe("a simulated transfer", () => {
     expect(await devnet.client.getTransactionCount({ address: buyer.address })).toBe(0);
   });
 
-  test("that fails returns the token's own reason", async () => {
+  test("a simulated transfer that fails returns the token's own reason", async () => {
     const result = await chain.simulator.simulate(await transfer({ amount: startingBalance + 1n }));
     expect(result).toMatchObject({
       outcome: "reverted",
@@ -96,7 +96,7 @@ describe("a simulated transfer", () => {
     });
   });
 
-  test("at an address without code neither fails nor has an effect", async () => {
+  test("a simulated transfer at an address without code neither fails nor has an effect", async () => {
     const asset = "0x00000000000000000000000000000000000a55e7";
     const result = await chain.simulator.simulate(await transfer({ asset }));
     expect(result).toMatchObject({ outcome: "succeeded", isExact: false, assetHasCode: false });
@@ -173,7 +173,7 @@ describe("transfers simulated together", () => {
     expect(results[0]?.outcome).toBe("reverted");
   });
 
-  test("with long signatures are spread over requests by size", async () => {
+  test("transfers simulated together with long signatures are spread over requests by size", async () => {
     const from = await chain.devnet.deploySmartAccount();
     const changeSignature = (): Hex => `0x${"ab".repeat(4_096)}`;
     const before = chain.requests.length;
@@ -185,7 +185,7 @@ describe("transfers simulated together", () => {
 });
 
 describe("transfers that wait for their trial", () => {
-  test("of another payer take their turn before the rest of a payer's 2,000", async () => {
+  test("transfers that wait for their trial of another payer take their turn before the rest of a payer's 2,000", async () => {
     const { pool, calls, release } = createHeldPool();
     const simulator = createSimulator({ rpc: pool, now: Date.now, maxConcurrent: 1 });
     const flood = Promise.all(

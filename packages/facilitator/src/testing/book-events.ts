@@ -44,11 +44,11 @@ const ofLedger = [
   ...["close the books", "begin", "post earlier"],
 ];
 
-const mostEvents = 36;
+const maxEvents = 36;
 
-const history = fc.array(eventOf(ofPayments), { minLength: 3, maxLength: mostEvents, size: "max" });
+const history = fc.array(eventOf(ofPayments), { minLength: 3, maxLength: maxEvents, size: "max" });
 const shared = fc
-  .array(fc.record({ at: fc.nat(mostEvents), event: eventOf([...ofChain, ...ofLedger]) }), {
+  .array(fc.record({ at: fc.nat(maxEvents), event: eventOf([...ofChain, ...ofLedger]) }), {
     minLength: 2,
     maxLength: 26,
     size: "max",

@@ -93,7 +93,7 @@ export interface SalesScene {
   /** The state of each channel; `undefined`: it cannot be read. */
   chain: SeenChannel["state"] | undefined;
   isSelling: boolean;
-  /** How often the chain was looked at. */
+  /** Number of reads of the chain. */
   looks: number;
   /** Sales of a process. All of the balance is secure. */
   open(ledger: LedgerContext, options?: Partial<ChannelSalesOptions>): RunningChannelSales;

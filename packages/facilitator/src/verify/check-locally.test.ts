@@ -168,13 +168,13 @@ describe("a payment is decided without an RPC call", () => {
     expect(await reasonFor(change)).toBe(reason);
   });
 
-  test("for a validBefore in 7 seconds and in a day, which are accepted", async () => {
+  test("a payment is decided without an RPC call for a validBefore in 7 seconds and in a day, which are accepted", async () => {
     for (const validBefore of [now + 7n, now + 86_400n]) {
       expect(await reasonFor({ authorization: { validBefore } })).toBeUndefined();
     }
   });
 
-  test("for a later validBefore, with a reason that names it", async () => {
+  test("a payment is decided without an RPC call for a later validBefore, with a reason that names it", async () => {
     const authorization = { validBefore: now + 86_401n };
     const { paymentPayload, paymentRequirements } = await sign({ authorization });
     expect(verifier.verifyLocally(paymentPayload, paymentRequirements)).toMatchObject({
@@ -183,7 +183,7 @@ describe("a payment is decided without an RPC call", () => {
     });
   });
 
-  test("for an authorization that expires before the handler, or within two slow blocks", async () => {
+  test("a payment is decided without an RPC call for an authorization that expires before the handler, or within two slow blocks", async () => {
     const { paymentPayload, paymentRequirements } = await sign({
       authorization: { validBefore: now + 60n },
     });
@@ -200,7 +200,7 @@ describe("a payment is decided without an RPC call", () => {
     ).toMatchObject({ isValid: true });
   });
 
-  test("for a network that differs between payload and requirements", async () => {
+  test("a payment is decided without an RPC call for a network that differs between payload and requirements", async () => {
     const { paymentPayload } = await sign({ network: "eip155:1" });
     const { paymentRequirements } = await sign();
     expect(verifier.verifyLocally(paymentPayload, paymentRequirements)).toMatchObject({
@@ -208,13 +208,13 @@ describe("a payment is decided without an RPC call", () => {
     });
   });
 
-  test("for an asset that is not configured, where some are", async () => {
+  test("a payment is decided without an RPC call for an asset that is not configured, where some are", async () => {
     const configured = verifierWith({ assets: [asset] });
     expect(await reasonFor({}, configured)).toBeUndefined();
     expect(await reasonFor({ asset: stranger }, configured)).toBe("invalid_payment_requirements");
   });
 
-  test("for an unknown version, and for a malformed message", async () => {
+  test("a payment is decided without an RPC call for an unknown version, and for a malformed message", async () => {
     const { paymentPayload, paymentRequirements } = await sign();
     expect(
       verifier.verifyLocally({ ...paymentPayload, x402Version: 3 }, paymentRequirements),
@@ -228,7 +228,7 @@ describe("a payment is decided without an RPC call", () => {
   });
 
   test.each(["", "1e3", "0x10", "-1", "01", "1.5", `${2n ** 256n}`, 1_000, null])(
-    "for an amount, value or time of %j",
+    "a payment is decided without an RPC call for an amount, value or time of %j",
     async (bad) => {
       const { paymentPayload, paymentRequirements } = await sign();
       const withMember = (member: string) => ({
@@ -250,7 +250,7 @@ describe("a payment is decided without an RPC call", () => {
     },
   );
 
-  test("for an address with a wrong checksum", async () => {
+  test("a payment is decided without an RPC call for an address with a wrong checksum", async () => {
     const { paymentPayload, paymentRequirements } = await sign();
     const mistyped = { ...paymentRequirements, payTo: payTo.replace("C44C", "c44C") };
     expect(verifier.verifyLocally(paymentPayload, mistyped)).toMatchObject({
@@ -271,7 +271,7 @@ describe("a signature of another key than the payer's is left to the chain", () 
     ["of no bytes", { changeSignature: () => "0x" }],
     ["of 66 bytes", { changeSignature: (signature) => `${signature}00` }],
     ["of 4096 bytes", { changeSignature: () => `0x${"ab".repeat(4096)}` }],
-  ])("with %s", async (_, change) => {
+  ])("a signature %s is left to the chain", async (_, change) => {
     const { paymentPayload, paymentRequirements } = await sign(change);
     expect(isSigned(verifier.verifyLocally(paymentPayload, paymentRequirements))).toBe(false);
   });

@@ -96,13 +96,13 @@ describe("a forged payment", () => {
     expect(toVerifyResponse(screened)).toMatchObject(refused);
   });
 
-  test("in a burst with one sender shares one call for the code", async () => {
+  test("a forged payment in a burst with one sender shares one call for the code", async () => {
     const victim = freshAccount().address;
     const burst = await Promise.all(Array.from({ length: 20 }, () => forge(victim)));
     expect(await callsOf(() => Promise.all(burst.map((payment) => verify(payment))))).toBe(1);
   });
 
-  test("with ever new senders costs no more calls than its caller's budget of a minute", async () => {
+  test("a forged payment with ever new senders costs no more calls than its caller's budget of a minute", async () => {
     const burst = await Promise.all(Array.from({ length: 200 }, () => forge()));
     const calls = await callsOf(async () => {
       const outcomes = await Promise.allSettled(burst.map((payment) => verify(payment)));
@@ -143,7 +143,7 @@ describe("a forged payment", () => {
     expect(calls).toBe(5);
   });
 
-  test("in the name of a wallet costs its caller's budget, and never the wallet's", async () => {
+  test("a forged payment in the name of a wallet costs its caller's budget, and never the wallet's", async () => {
     const wallet = await deployWallet();
     const forged = await Promise.all(Array.from({ length: 60 }, () => forge(wallet)));
     const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
@@ -211,7 +211,7 @@ describe("a wallet that signs by code", () => {
     }
   });
 
-  test("that has paid through a caller still pays when that caller presents forged payments", async () => {
+  test("a wallet that signs by code that has paid through a caller still pays when that caller presents forged payments", async () => {
     const wallet = await deployWallet();
     await payAs(wallet);
     const forged = await Promise.all(Array.from({ length: 60 }, () => forge()));
@@ -222,7 +222,7 @@ describe("a wallet that signs by code", () => {
     });
   });
 
-  test("and refuses repeatedly costs no more than its caller's budget", async () => {
+  test("a wallet that signs by code and refuses repeatedly costs no more than its caller's budget", async () => {
     const wallet = await deployWallet();
     const bad = await Promise.all(
       Array.from({ length: 60 }, () => signAsWallet(wallet, { signer: freshAccount() })),
@@ -246,7 +246,7 @@ describe("an account whose code changes", () => {
     await client.waitForTransactionReceipt({ hash });
   };
 
-  test("and refuses its key's signature costs no more than its caller's budget", async () => {
+  test("an account whose code changes and refuses its key's signature costs no more than its caller's budget", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 50_000n });
     await delegate(signer, await chain.devnet.deploySmartAccount());
@@ -272,7 +272,7 @@ describe("an account whose code changes", () => {
     expect(await verify(await chain.sign({ signer }))).toMatchObject({ isValid: true });
   });
 
-  test("by losing its code is refused a payment that its code would have accepted", async () => {
+  test("an account whose code changes by losing its code is refused a payment that its code would have accepted", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
     const wallet = await chain.devnet.deploySmartAccount({
@@ -285,7 +285,7 @@ describe("an account whose code changes", () => {
     expect(await verify(await signAsWallet(signer.address))).toMatchObject(refused);
   });
 
-  test("by gaining code is refused for ten seconds at most", async () => {
+  test("an account whose code changes by gaining code is refused for ten seconds at most", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
     expect(await verify(await forge(signer.address))).toMatchObject(refused);

@@ -105,7 +105,7 @@ describe("a payer without code is refused", () => {
     ["a signature of no bytes", { changeSignature: () => "0x" }],
     ["a signature of 66 bytes", { changeSignature: (signature) => `${signature}00` }],
     ["an EIP-6492 wrapper", { changeSignature: (s) => `${s}${"6492".repeat(16)}` }],
-  ])("with %s", async (_, change) => {
+  ])("a payer without code is refused with %s", async (_, change) => {
     expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
   });
 
@@ -116,7 +116,7 @@ describe("a payer without code is refused", () => {
     );
   });
 
-  test("for a used authorization, and for a cancelled one", async () => {
+  test("a payer without code is refused for a used authorization, and for a cancelled one", async () => {
     const signer = privateKeyToAccount(generatePrivateKey());
     const { mint, client, token, accounts } = chain.devnet;
     await mint({ to: signer.address, amount: 5_000n });
@@ -152,7 +152,7 @@ describe("a payer without code is refused", () => {
     ).toMatchObject({ invalidReason: "invalid_exact_evm_nonce_already_used" });
   });
 
-  test("for an authorization that starts after the chain's latest block", async () => {
+  test("a payer without code is refused for an authorization that starts after the chain's latest block", async () => {
     const { timestamp } = await chain.devnet.client.getBlock();
     expect(await reasonFor({ authorization: { validAfter: timestamp - 1n } })).toBeUndefined();
     expect(await reasonFor({ authorization: { validAfter: timestamp } })).toBe(
@@ -236,7 +236,7 @@ describe("a payer with code", () => {
   };
   const paidBy = (from: Address) => ({ authorization: { from } });
 
-  test("that accepts the signature (EIP-1271) is valid", async () => {
+  test("a payer with code that accepts the signature (EIP-1271) is valid", async () => {
     expect(await verify(paidBy(await accountThat("honest")))).toMatchObject({
       isValid: true,
       payerHasCode: true,
@@ -244,9 +244,14 @@ describe("a payer with code", () => {
     });
   });
 
-  test.each(["refuses", "reverts", "burnsGas"] as const)("that %s is refused", async (answer) => {
-    expect(await reasonFor(paidBy(await accountThat(answer)))).toBe("invalid_exact_evm_signature");
-  });
+  test.each(["refuses", "reverts", "burnsGas"] as const)(
+    "a payer with code that %s is refused",
+    async (answer) => {
+      expect(await reasonFor(paidBy(await accountThat(answer)))).toBe(
+        "invalid_exact_evm_signature",
+      );
+    },
+  );
 
   test("gets its signature unchanged, and not normalised as a key's", async () => {
     const from = await accountThat("honest");
@@ -254,14 +259,14 @@ describe("a payer with code", () => {
     expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
   });
 
-  test("that accepts the signature without the balance is refused for the balance", async () => {
+  test("a payer with code that accepts the signature without the balance is refused for the balance", async () => {
     const from = await accountThat("honest");
     expect(await reasonFor({ ...paidBy(from), amount: 5_001n })).toBe(
       "invalid_exact_evm_insufficient_balance",
     );
   });
 
-  test("by delegation (EIP-7702) is called too, and its key alone does not count", async () => {
+  test("a payer with code by delegation (EIP-7702) is called too, and its key alone does not count", async () => {
     const { client, mint, deploySmartAccount } = chain.devnet;
     const signer = privateKeyToAccount(generatePrivateKey());
     await mint({ to: signer.address, amount: 5_000n });
@@ -290,7 +295,7 @@ describe("a payer with code", () => {
 });
 
 describe("a misbehaving token", () => {
-  test("that returns normally for a used authorization does not make it valid", async () => {
+  test("a misbehaving token that returns normally for a used authorization does not make it valid", async () => {
     const asset = await tokenThat("ignoresReplay");
     const { paymentPayload, paymentRequirements } = await execute({ asset });
     expect(await chain.verifier.verify(paymentPayload, paymentRequirements)).toMatchObject({
@@ -299,7 +304,7 @@ describe("a misbehaving token", () => {
   });
 
   test.each(["transfersLess", "takesFee"] as const)(
-    "that %s is refused: only the exact amount counts",
+    "a misbehaving token that %s is refused: only the exact amount counts",
     async (behaviour) => {
       const asset = await tokenThat(behaviour);
       expect(await verify({ asset })).toMatchObject({
@@ -310,7 +315,7 @@ describe("a misbehaving token", () => {
   );
 
   test.each(["burnsGas", "reverts"] as const)(
-    "that %s is refused, and its neighbours are unaffected",
+    "a misbehaving token that %s is refused, and its neighbours are unaffected",
     async (behaviour) => {
       const asset = await tokenThat(behaviour);
       const verdicts = await Promise.all([verify(), verify({ asset }), verify()]);
@@ -384,7 +389,7 @@ describe("a failing node", () => {
     pool.close();
   });
 
-  test("in the middle of a diagnosis throws too", async () => {
+  test("a failing node in the middle of a diagnosis throws too", async () => {
     const { devnet } = chain;
     const { pool } = createInterferingPool(devnet, ({ to }) => {
       if (to === undefined) return undefined;
@@ -395,7 +400,7 @@ describe("a failing node", () => {
     pool.close();
   });
 
-  test("in the middle of a diagnosis does not invalidate a contract's signature", async () => {
+  test("a failing node in the middle of a diagnosis does not invalidate a contract's signature", async () => {
     const { devnet } = chain;
     const from = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
     const isAboutPayer = (to?: string) => to?.toLowerCase() === from.toLowerCase();
@@ -407,7 +412,7 @@ describe("a failing node", () => {
     pool.close();
   });
 
-  test("that has lost a token which it had is at fault, and not the payment", async () => {
+  test("a failing node that has lost a token which it had is at fault, and not the payment", async () => {
     const { client, deployToken, mint, accounts } = chain.devnet;
     const asset = await deployToken({ name: "Lost" });
     await mint({ to: accounts.buyer.address, amount: startingBalance, token: asset });

@@ -124,7 +124,7 @@ describe.each(engines)("visits in the ledger, on %s", (engine) => {
     expect(await sumVisits(ledger, { by: [], limit: 1 })).toEqual([{ count: 100_000 }]);
   });
 
-  it("of the past become one row for all processes, and end after their time", async () => {
+  it("visits of the past become one row for all processes, and end after their time", async () => {
     const [one, other] = [await shared.join("one"), await shared.join("other")];
     const today = Math.floor((await readCommonTime(one)) / dayMs);
     const row = { route: "GET /a", reason: "offered", network: "", asset: "", count: 2 };
@@ -165,7 +165,7 @@ describe.each(engines)("visits in the ledger, on %s", (engine) => {
     expect(await countRows()).toBe(3);
   });
 
-  it("of a route with a name that no index can hold are stored under its beginning", async () => {
+  it("visits of a route with a name that no index can hold are stored under its beginning", async () => {
     const ledger = await shared.join("one");
     const board = createVisitBoard({ networks });
     for (const end of ["x", "y", "\0"]) {

@@ -111,7 +111,7 @@ export type Reserved =
       isRunning: boolean;
     }
   | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
-  /** The payer's balance is promised to other payments. */
+  /** The payer's balance is committed to other payments. */
   | { state: "refused"; reason: InvalidReason; message?: string | undefined };
 
 /** Reasons why a reservation ends without a delivered answer. */
@@ -146,7 +146,7 @@ export interface Reservations {
        * Recipient, in lower case: distinguishes the authorization from another one with its nonce.
        */
       payTo: Address;
-      /** The payer's balance, where the record can hold promises against it. */
+      /** The payer's balance, where the record can hold commitments against it. */
       balance?: BalanceReading | undefined;
       /** Payment kind. Default `eip3009`. */
       kind?: PaymentKind | undefined;

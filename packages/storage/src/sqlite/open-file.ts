@@ -49,8 +49,8 @@ export async function watchOpenFile({
         const message = `${label}: its write-ahead log was moved or deleted while it was open`;
         throw new DatabaseError("file-replaced", message);
       }
-      const what = found === undefined ? "was moved or deleted" : "was replaced by another one";
-      throw new DatabaseError("file-replaced", `${label} ${what} while it was open`);
+      const change = found === undefined ? "was moved or deleted" : "was replaced by another one";
+      throw new DatabaseError("file-replaced", `${label} ${change} while it was open`);
     },
     async emptyLog(connection) {
       const isSame = (await identityOf(file)) === opened;

@@ -28,7 +28,7 @@ function signatures(): number {
 
 describe("a hostile seller by MPP", () => {
   it.each(["1000", "99999"])(
-    "that answers every payment with 402, at the price of %s, gets one signature",
+    "a hostile seller by MPP that answers every payment with 402, at the price of %s, gets one signature",
     async (amount) => {
       const seller = await open({
         onPaid: (_paid, response) => {
@@ -46,7 +46,7 @@ describe("a hostile seller by MPP", () => {
     },
   );
 
-  it("that gives parallel requests one challenge is asked for another, and both are bought", async () => {
+  it("a hostile seller by MPP that gives parallel requests one challenge is asked for another, and both are bought", async () => {
     const first = formatChallenge(challengeOf());
     let onThird: () => void = () => undefined;
     const third = new Promise<void>((resolve) => {
@@ -74,7 +74,7 @@ describe("a hostile seller by MPP", () => {
     ["settled", true],
     ["open", false],
   ])(
-    "that repeats the challenge of a payment that is %s is paid by x402",
+    "a hostile seller by MPP that repeats the challenge of a payment that is %s is paid by x402",
     async (_state, isSold) => {
       const challenge = formatChallenge(challengeOf());
       const headers = {
@@ -113,7 +113,7 @@ describe("a hostile seller by MPP", () => {
     ["settled", true],
     ["open", false],
   ])(
-    "that repeats the challenge of a payment that is %s gets no second signature",
+    "a hostile seller by MPP that repeats the challenge of a payment that is %s gets no second signature",
     async (_state, isSold) => {
       const challenge = formatChallenge(challengeOf());
       const seller = await open({
@@ -136,22 +136,25 @@ describe("a hostile seller by MPP", () => {
     ["for another challenge", { challengeId: "another" }, true],
     ["of another method", { method: "tempo" }, true],
     ["that the chain contradicts", {}, false],
-  ])("that sends a receipt %s is not believed", async (_what, change, isExecuted) => {
-    const seller = await open({
-      onPaid: async (paid, response) => {
-        if (isExecuted) await execute(world.devnet(), paid);
-        sellByMpp(response, paid, change);
-        return true;
-      },
-    });
-    const response = await createFetch()(seller.url);
-    expect(response.status).toBe(200);
-    expect(paymentOf(response)?.state).toBe("unclear");
-    expect(receiptOf(response)).toBeUndefined();
-    expect(signatures()).toBe(1);
-  });
+  ])(
+    "a hostile seller by MPP that sends a receipt %s is not believed",
+    async (_case, change, isExecuted) => {
+      const seller = await open({
+        onPaid: async (paid, response) => {
+          if (isExecuted) await execute(world.devnet(), paid);
+          sellByMpp(response, paid, change);
+          return true;
+        },
+      });
+      const response = await createFetch()(seller.url);
+      expect(response.status).toBe(200);
+      expect(paymentOf(response)?.state).toBe("unclear");
+      expect(receiptOf(response)).toBeUndefined();
+      expect(signatures()).toBe(1);
+    },
+  );
 
-  it("that sends a receipt beside a refusal is not believed, whatever the chain shows", async () => {
+  it("a hostile seller by MPP that sends a receipt beside a refusal is not believed, whatever the chain shows", async () => {
     const seller = await open({
       onPaid: (paid, response) => {
         response.setHeader(headerName.paymentReceipt, receiptFor(paid, {}));
@@ -164,7 +167,7 @@ describe("a hostile seller by MPP", () => {
     expect(receiptOf(response)).toBeUndefined();
   });
 
-  it("whose receipt slow endpoints contradict holds up its buyer for ten seconds", async () => {
+  it("a hostile seller by MPP whose receipt slow endpoints contradict holds up its buyer for ten seconds", async () => {
     const seller = await open({
       onPaid: (paid, response) => {
         sellByMpp(response, paid, {});
@@ -182,7 +185,7 @@ describe("a hostile seller by MPP", () => {
     expect(waits).toBeLessThanOrEqual(3);
   });
 
-  it("that breaks off the body of a refusal has refused all the same", async () => {
+  it("a hostile seller by MPP that breaks off the body of a refusal has refused all the same", async () => {
     const seller = await open();
     const pay = createFetch({
       fetch: async (input, init) => {

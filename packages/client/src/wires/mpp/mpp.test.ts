@@ -217,21 +217,21 @@ describe("a challenge is not paid", () => {
     ["with other decimals", {}, { methodDetails: { decimals: 2 } }, "asset_mismatch"],
     ["in an unknown token", {}, { currency: other }, "unknown_asset"],
     ["over the budget", {}, { amount: "100001" }, "over_budget"],
-  ])("%s", async (_what, challenge, charge, code) => {
+  ])("%s", async (_case, challenge, charge, code) => {
     const seller = await openWith(challenge, charge);
     const error = await world.refusalOf(createFetch()(seller.url));
     expect(error.code).toBe(code);
     expect(seller.paid).toEqual([]);
   });
 
-  it("where a credential would replace the caller's own Authorization", async () => {
+  it("a challenge is not paid where a credential would replace the caller's own Authorization", async () => {
     const seller = await open();
     const headers = { Authorization: "Bearer mine" };
     const error = await world.refusalOf(createFetch()(seller.url, { headers }));
     expect(error.message).toContain("own Authorization header");
   });
 
-  it("of another method or intent", async () => {
+  it("a challenge of another method or intent is not paid", async () => {
     const seller = await open({
       challenge: () => [
         formatChallenge(challengeOf({ method: "tempo" })),
@@ -243,7 +243,7 @@ describe("a challenge is not paid", () => {
   });
 
   it.each(["Authorization", "Payment-Authorization"])(
-    "where the caller's own credential is in %s",
+    "a challenge is not paid where the caller's own credential is in %s",
     async (name) => {
       const challenge = formatChallenge(challengeOf({ header: "Payment-Authorization" }));
       const server = keep(
@@ -257,7 +257,7 @@ describe("a challenge is not paid", () => {
     },
   );
 
-  it("and spoils no other, where its credential would be too long for a header", async () => {
+  it("a challenge is not paid and spoils no other, where its credential would be too long for a header", async () => {
     const good = challengeOf();
     const long = chargeOf({ amount: "1", methodDetails: { padding: "x".repeat(5_000) } });
     const seller = await open({
@@ -268,7 +268,7 @@ describe("a challenge is not paid", () => {
     expect(signatures()).toBe(1);
   });
 
-  it("and spoils no other, beside challenges of other schemes", async () => {
+  it("a challenge is not paid and spoils no other, beside challenges of other schemes", async () => {
     const good = challengeOf();
     const seller = await open({
       challenge: () => [

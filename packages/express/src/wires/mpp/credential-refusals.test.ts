@@ -77,7 +77,7 @@ describe("a credential", () => {
     expect(shop.runs()).toBe(1);
   });
 
-  it("of a retired secret is taken, and of a removed one refused with a challenge that works", async () => {
+  it("a credential of a retired secret is taken, and of a removed one refused with a challenge that works", async () => {
     const first = await open();
     const header = await buyer.payFor(`${first.url}/paid`);
     const current = "another-secret-of-a-test-32-bytes";
@@ -107,7 +107,7 @@ describe("a credential", () => {
     }
   });
 
-  it("that was paid is refused by a process without its secret: no step of a rotation may be left out", async () => {
+  it("a credential that was paid is refused by a process without its secret: no step of a rotation may be left out", async () => {
     const next = "another-secret-of-a-test-32-bytes";
     const [ahead, behind] = [
       await open({ options: { mpp: { mode: true, realm: "127.0.0.1", secrets: [next, secret] } } }),
@@ -118,7 +118,7 @@ describe("a credential", () => {
     await supertest(behind.url).get("/paid").set("Authorization", header).expect(402);
   });
 
-  it("of a seller with the same secret and another recipient is refused", async () => {
+  it("a credential of a seller with the same secret and another recipient is refused", async () => {
     const other = await open({
       routes: { "GET /paid": { accepts: option({ payTo: plasmaUsdt0.address }) } },
     });
@@ -129,7 +129,7 @@ describe("a credential", () => {
     expect(shop.facilitator.settled).toEqual([]);
   });
 
-  it("of another process without a shared secret is refused, and charges nothing", async () => {
+  it("a credential of another process without a shared secret is refused, and charges nothing", async () => {
     const [one, two] = [
       await open({ options: { mpp: true } }),
       await open({ options: { mpp: true } }),
@@ -141,7 +141,7 @@ describe("a credential", () => {
     expect([one, two].map(({ facilitator }) => facilitator.settled.length)).toEqual([1, 0]);
   });
 
-  it("that comes when too little of its time is left is expired, with a fresh challenge", async () => {
+  it("a credential that comes when too little of its time is left is expired, with a fresh challenge", async () => {
     const mpp = { mode: true, secrets: [secret] } as const;
     const header = await buyer.payFor(`${(await open()).url}/paid`);
     for (const seconds of [270, 400]) {
@@ -157,7 +157,7 @@ describe("a credential", () => {
     }
   });
 
-  it("that the settlement refuses before it sends anything is refused, with a fresh challenge", async () => {
+  it("a credential that the settlement refuses before it sends anything is refused, with a fresh challenge", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async () => ({
       success: false,

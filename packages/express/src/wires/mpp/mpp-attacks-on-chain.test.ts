@@ -243,7 +243,7 @@ describe("one authorization by all wires at once", () => {
 describe("a clock of the buyer", () => {
   const hour = 3600n;
 
-  it("that is fast makes an authorization that is not valid yet", async () => {
+  it("a clock of the buyer that is fast makes an authorization that is not valid yet", async () => {
     const shop = await open();
     const credential = await credentialFor(shop.url, { validAfter: secondsNow() + hour });
     const answer = await supertest(shop.url).get("").set(byMpp(credential)).expect(402);
@@ -252,7 +252,7 @@ describe("a clock of the buyer", () => {
     expect(shop.runs()).toBe(0);
   });
 
-  it("that is slow makes an authorization that has expired", async () => {
+  it("a clock of the buyer that is slow makes an authorization that has expired", async () => {
     const shop = await open();
     const credential = await credentialFor(shop.url, { validBefore: secondsNow() - hour });
     const answer = await supertest(shop.url).get("").set(byMpp(credential)).expect(402);
@@ -278,7 +278,7 @@ describe("a signature of a credential", () => {
   it.each([
     ["with v as 0 or 1", toParity, 200],
     ["with a high s", toHighS, 402],
-  ] as const)("%s is taken as by x402", async (_what, change, status) => {
+  ] as const)("%s is taken as by x402", async (_case, change, status) => {
     const shop = await open();
     const credential = await credentialFor(shop.url);
     const { payload } = credential;
@@ -300,18 +300,21 @@ describe("a signature of a credential", () => {
   it.each([
     ["honest", 200],
     ["refuses", 402],
-  ] as const)("of a contract wallet that is honest or refuses: %s", async (answer, status) => {
-    const shop = await open();
-    const owner = await fundedAccount();
-    const from = await devnet.deploySmartAccount({ owner: owner.address, answer });
-    await devnet.mint({ to: from, amount: price });
-    const [challenge] = await fetchChallenges(shop.url);
-    if (challenge === undefined) throw new Error("No challenge");
-    const signed = await createMppBuyer(plasmaUsdt0, owner).answer(challenge, { from });
-    const credential = { ...signed, source: formatSource(devnet.network, from) };
-    expect((await fetch(shop.url, { headers: byMpp(credential) })).status).toBe(status);
-    expect(await shop.income()).toBe(status === 200 ? price : 0n);
-  });
+  ] as const)(
+    "a signature of a contract wallet that is honest or refuses: %s",
+    async (answer, status) => {
+      const shop = await open();
+      const owner = await fundedAccount();
+      const from = await devnet.deploySmartAccount({ owner: owner.address, answer });
+      await devnet.mint({ to: from, amount: price });
+      const [challenge] = await fetchChallenges(shop.url);
+      if (challenge === undefined) throw new Error("No challenge");
+      const signed = await createMppBuyer(plasmaUsdt0, owner).answer(challenge, { from });
+      const credential = { ...signed, source: formatSource(devnet.network, from) };
+      expect((await fetch(shop.url, { headers: byMpp(credential) })).status).toBe(status);
+      expect(await shop.income()).toBe(status === 200 ? price : 0n);
+    },
+  );
 
   function toParity(signature: Hex): Hex {
     return `0x${signature.slice(2, 130)}0${parseSignature(signature).yParity}`;

@@ -72,18 +72,21 @@ describe("a credential whose signature is good", () => {
     ["a higher value", () => ({ value: 1001n })],
     ["another recipient", () => ({ to: plasmaUsdt0.address })],
     ["an end after its challenge's", () => ({ validBefore: 4_070_908_800n })],
-  ])("for %s is refused with a fresh challenge, and runs nothing", async (_what, changesOf) => {
-    const shop = await open();
-    const challenge = await challengeOf(`${shop.url}/paid`);
-    const credential = await buyer.answer(challenge, changesOf(challenge));
-    const answer = await supertest(shop.url)
-      .get("/paid")
-      .set("Authorization", encodeCredential(credential))
-      .expect(402);
-    expect(answer.body).toMatchObject({ type: problem("verification-failed") });
-    expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
-    expect([shop.runs(), shop.facilitator.settled]).toEqual([0, []]);
-  });
+  ])(
+    "a well-signed credential for %s is refused with a fresh challenge, and runs nothing",
+    async (_case, changesOf) => {
+      const shop = await open();
+      const challenge = await challengeOf(`${shop.url}/paid`);
+      const credential = await buyer.answer(challenge, changesOf(challenge));
+      const answer = await supertest(shop.url)
+        .get("/paid")
+        .set("Authorization", encodeCredential(credential))
+        .expect(402);
+      expect(answer.body).toMatchObject({ type: problem("verification-failed") });
+      expect(challengesOf(answer.get(headerName.authenticate))).toHaveLength(1);
+      expect([shop.runs(), shop.facilitator.settled]).toEqual([0, []]);
+    },
+  );
 
   it.each<[string, (charge: ReturnType<typeof decodeChargeRequest>) => object]>([
     ["another token", (charge) => ({ ...charge, currency: `0x${"1".repeat(40)}` })],
@@ -96,19 +99,22 @@ describe("a credential whose signature is good", () => {
       (charge) => Object.fromEntries(Object.entries(charge).reverse()),
     ],
     ["a member more", (charge) => ({ ...charge, note: "mine" })],
-  ])("for a request with %s answers no challenge of ours", async (_what, change) => {
-    const shop = await open();
-    const challenge = await challengeOf(`${shop.url}/paid`);
-    const changed = JSON.stringify(change(decodeChargeRequest(challenge.request)));
-    const request = Buffer.from(changed).toString("base64url");
-    const credential = await buyer.answer({ ...challenge, request });
-    const answer = await supertest(shop.url)
-      .get("/paid")
-      .set("Authorization", encodeCredential(credential))
-      .expect(402);
-    expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
-    expect(shop.runs()).toBe(0);
-  });
+  ])(
+    "a well-signed credential for a request with %s answers no challenge of ours",
+    async (_case, change) => {
+      const shop = await open();
+      const challenge = await challengeOf(`${shop.url}/paid`);
+      const changed = JSON.stringify(change(decodeChargeRequest(challenge.request)));
+      const request = Buffer.from(changed).toString("base64url");
+      const credential = await buyer.answer({ ...challenge, request });
+      const answer = await supertest(shop.url)
+        .get("/paid")
+        .set("Authorization", encodeCredential(credential))
+        .expect(402);
+      expect(answer.body).toMatchObject({ type: problem("invalid-challenge") });
+      expect(shop.runs()).toBe(0);
+    },
+  );
 });
 
 describe("the form of a credential", () => {
@@ -128,7 +134,7 @@ describe("the form of a credential", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("of two lines of Authorization is refused, and nothing is reserved", async () => {
+  it("a credential of two lines of Authorization is refused, and nothing is reserved", async () => {
     const shop = await open();
     const header = await buyer.payFor(`${shop.url}/paid`);
     for (const second of [header, "Bearer mine"]) {
@@ -148,8 +154,8 @@ describe("the form of a credential", () => {
     ["a megabyte of letters", "A".repeat(2 ** 20)],
     ["a megabyte of lists", nested()],
   ])(
-    "of %s is malformed where a server takes such headers, and none of it comes back",
-    async (_what, text) => {
+    "a credential of %s is malformed where a server takes such headers, and none of it comes back",
+    async (_case, text) => {
       const shop = await open();
       const server = createServer({ maxHeaderSize: 4 * 2 ** 20 }, shop.application).listen(0);
       await once(server, "listening");

@@ -131,7 +131,7 @@ describe("a credential", () => {
       },
       "verification-failed",
     ],
-  ])("with %s is refused, with a fresh challenge", async (_what, change, name) => {
+  ])("a credential with %s is refused, with a fresh challenge", async (_case, change, name) => {
     const shop = await open();
     const [challenge] = await fetchChallenges(`${shop.url}/paid`);
     if (challenge === undefined) throw new Error("No challenge");
@@ -157,7 +157,7 @@ describe("a credential", () => {
     ["deep lists", `Payment ${Buffer.from("[".repeat(10_000)).toString("base64url")}`],
     ["a prototype", `Payment ${Buffer.from('{"__proto__":{"a":1}}').toString("base64url")}`],
     ["half a character", `Payment ${Buffer.from('{"challenge":"\\ud800"}').toString("base64url")}`],
-  ])("of %s is malformed, with a fresh challenge", async (_what, header) => {
+  ])("a credential of %s is malformed, with a fresh challenge", async (_case, header) => {
     const shop = await open();
     const answer = await supertest(shop.url).get("/paid").set("Authorization", header).expect(402);
     expect(answer.body).toMatchObject({ type: problem("malformed-credential") });
@@ -179,7 +179,7 @@ describe("a credential", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("and the same authorization by x402 are one payment, whichever comes first", async () => {
+  it("a credential and the same authorization by x402 are one payment, whichever comes first", async () => {
     const shop = await open();
     for (const first of ["mpp", "x402"]) {
       const [challenge] = await fetchChallenges(`${shop.url}/paid`);
@@ -197,7 +197,7 @@ describe("a credential", () => {
     expect(shop.runs()).toBe(2);
   });
 
-  it("whose answer was lost is not taken up by a stranger with its public calldata", async () => {
+  it("a credential whose answer was lost is not taken up by a stranger with its public calldata", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async (settle) => {
       settle();
@@ -239,7 +239,7 @@ describe("a credential", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("with its nonce in capitals is the same payment", async () => {
+  it("a credential with its nonce in capitals is the same payment", async () => {
     const shop = await open();
     const [challenge] = await fetchChallenges(`${shop.url}/paid`);
     if (challenge === undefined) throw new Error("No challenge");
@@ -261,20 +261,23 @@ describe("a credential", () => {
     "words of another facilitator",
     // Another sender has executed it, and no node shows the transfer yet.
     "invalid_exact_evm_nonce_already_used",
-  ])("that a facilitator may have sent is not asked for again: %s", async (errorReason) => {
-    const shop = await open();
-    shop.facilitator.onSettle = async () => ({
-      success: false,
-      errorReason,
-      transaction: "",
-      network: "eip155:9745",
-    });
-    const header = await buyer.payFor(`${shop.url}/paid`);
-    const answer = await supertest(shop.url).get("/paid").set("Authorization", header);
-    expect([409, 503]).toContain(answer.status);
-    expect(answer.get(headerName.authenticate)).toBeUndefined();
-    expect(answer.get(headerName.paymentRequired)).toBeUndefined();
-  });
+  ])(
+    "a credential that a facilitator may have sent is not asked for again: %s",
+    async (errorReason) => {
+      const shop = await open();
+      shop.facilitator.onSettle = async () => ({
+        success: false,
+        errorReason,
+        transaction: "",
+        network: "eip155:9745",
+      });
+      const header = await buyer.payFor(`${shop.url}/paid`);
+      const answer = await supertest(shop.url).get("/paid").set("Authorization", header);
+      expect([409, 503]).toContain(answer.status);
+      expect(answer.get(headerName.authenticate)).toBeUndefined();
+      expect(answer.get(headerName.paymentRequired)).toBeUndefined();
+    },
+  );
 
   it("is not asked for again where its answer went out, and is kept no longer", async () => {
     const shop = await open({

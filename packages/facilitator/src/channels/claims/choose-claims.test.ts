@@ -123,7 +123,7 @@ describe("claims that are due", () => {
     expect(choose([due(1, { sinceMs: 300_000, withdrawDelay: 900 })])).toHaveLength(1);
   });
 
-  it("of an idle channel, or in a full batch, are sent where they are worth it", () => {
+  it("claims of an idle channel, or in a full batch, are sent where they are worth it", () => {
     const idle = { agoMs: 600_000, amount: 1n, isDelivered: true };
     expect(choose([due(1, { charged: 20_000n, last: idle })])).toHaveLength(1);
     expect(choose([due(1, { charged: 19_999n, last: idle })])).toEqual([]);

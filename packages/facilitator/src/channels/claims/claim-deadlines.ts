@@ -1,10 +1,9 @@
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
+import { maxRestMs } from "../back-off.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import type { ClaimCandidate } from "./choose-claims.ts";
 import type { RefusedRow } from "./try-claims.ts";
 
-/** Longest rest of a row that could not be claimed. */
-const longestRestMs = 600_000;
 /** A row whose payer withdraws rests for this part of its delay, at most. */
 const restShare = 50;
 /** The last part of a delay, in which rows are claimed alone. */
@@ -59,7 +58,7 @@ export function isLastChance({ candidate }: RefusedRow, time: number): boolean {
 }
 
 /** Longest rest of a row, in milliseconds. */
-export function longestRestOf(due: ClaimableChannel | undefined): number {
-  if (due?.state?.withdrawal === undefined) return longestRestMs;
-  return Math.min(longestRestMs, (due.config.withdrawDelay * 1_000) / restShare);
+export function maxRestMsOf(due: ClaimableChannel | undefined): number {
+  if (due?.state?.withdrawal === undefined) return maxRestMs;
+  return Math.min(maxRestMs, (due.config.withdrawDelay * 1_000) / restShare);
 }

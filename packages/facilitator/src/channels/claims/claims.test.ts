@@ -144,7 +144,7 @@ describe.each(enginesByDay("postgres"))("claims of channels, on %s", (engine) =>
   });
 
   if (engine === "postgres") {
-    it("of two processes on one ledger wait for a charge that may be lowered, and are sent once", async () => {
+    it("claims of two processes on one ledger wait for a charge that may be lowered, and are sent once", async () => {
       const [first, second] = [await here.start(), await here.start()];
       await channels.deposit(config, 10_000n);
       await here.buy(first, 4_000n, config);

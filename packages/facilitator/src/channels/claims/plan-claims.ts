@@ -9,12 +9,13 @@ import { dropDue } from "../../ledger/channels/channel-dues.ts";
 import { type ChannelState, readChannelState } from "../../ledger/channels/channel-state.ts";
 import { recordRefusals } from "../../ledger/channels/claim-refusals.ts";
 import { type ClaimableChannel, eachClaimable } from "../../ledger/channels/claimable.ts";
+import { backOff, firstRestMs } from "../back-off.ts";
 import { type ClaimSigner, maxClaimRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { isActive } from "./channel-activity.ts";
 import { type ClaimCandidate, chooseClaims, isPast } from "./choose-claims.ts";
-import { divideRows, isLastChance, longestRestOf, readClaimTime } from "./claim-deadlines.ts";
-import { type ClaimMemory, firstRestMs, restRow } from "./claim-memory.ts";
+import { divideRows, isLastChance, maxRestMsOf, readClaimTime } from "./claim-deadlines.ts";
+import type { ClaimMemory } from "./claim-memory.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { byAuthorizer, type ClaimOutcome, sendClaims } from "./send-claims.ts";
 import { type RefusedRow, tryClaims } from "./try-claims.ts";
@@ -138,7 +139,8 @@ async function endClaims(
     metrics.claims.inc({ network, outcome: isDone ? "done" : "failed" });
     if (isDone) memory.rests.delete(channelId);
     if (isDone || transaction.state !== "included") continue;
-    restRow(memory, channelId, clock.now(), longestRestOf(dues.get(channelId)));
+    const maxMs = maxRestMsOf(dues.get(channelId));
+    backOff(memory.rests, channelId, { now: clock.now(), maxMs });
     reverted.set(transactionId, (reverted.get(transactionId) ?? 0) + 1);
   }
   const largest = Math.max(0, ...reverted.values());
@@ -208,7 +210,8 @@ async function claimRows(
       reportRefused(channels, each);
       plan.refused.push(each);
       if (isLastChance(each, time)) alone.push(each.candidate);
-      restRow(memory, each.candidate.channel.channelId, now, longestRestOf(each.candidate));
+      const maxMs = maxRestMsOf(each.candidate);
+      backOff(memory.rests, each.candidate.channel.channelId, { now, maxMs });
     }
     const at = ledger.now();
     await recordRefusals(
@@ -250,7 +253,8 @@ async function sendPlanned(
     const left = rows.filter(({ channel }) => !channelIds.includes(channel.channelId));
     if (left.length === rows.length) throw error;
     for (const channelId of channelIds) {
-      restRow(memory, channelId, channels.context.clock.now(), firstRestMs);
+      const now = channels.context.clock.now();
+      backOff(memory.rests, channelId, { now, maxMs: firstRestMs });
     }
     if (left.length === 0) return { outcome: "stored", batch: [] };
     return sendPlanned(channels, memory, { signer, rows: left });

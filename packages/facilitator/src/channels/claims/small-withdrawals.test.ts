@@ -16,7 +16,7 @@ describe.each(enginesByDay("sqlite"))("a withdrawal, on %s", (engine) => {
 
   afterEach(() => buyers.here.stop());
 
-  it("of one unit sends no claim for each purchase; one of all the money sends one", async () => {
+  it("a withdrawal of one unit sends no claim for each purchase; one of all the money sends one", async () => {
     const { channels, start, buy, planned, metric } = buyers;
     const facilitator = await start();
     const config = channels.configOf();

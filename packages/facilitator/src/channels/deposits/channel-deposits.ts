@@ -23,8 +23,8 @@ import { followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
 export interface ChannelDeposits {
-  /** The least deposit that is worth its gas, in the token's smallest unit. */
-  readonly least: bigint;
+  /** The smallest deposit that is worth its gas, in the token's smallest unit. */
+  readonly minDeposit: bigint;
   /**
    * Tries a deposit as its transaction would make it, and queues it on the disk. Its voucher and
    * its terms were checked. `used`: its authorization was executed or cancelled before. A deposit
@@ -70,7 +70,7 @@ const minPollMs = 100;
 interface DepositBounds {
   limits: DepositLimits;
   /** In the token's smallest unit. */
-  least: bigint;
+  minDeposit: bigint;
   /** Gas of one caller of a hosted facilitator in an hour. */
   callerGasPerHour: bigint;
 }
@@ -78,7 +78,7 @@ interface DepositBounds {
 /** Starts to send and follow the deposits of a network. */
 export function startDeposits(
   channels: EscrowContext,
-  { limits, least, callerGasPerHour }: DepositBounds,
+  { limits, minDeposit, callerGasPerHour }: DepositBounds,
 ): ChannelDeposits {
   const { context, settlement, place } = channels;
   const { ledger, clock, logger, times } = context;
@@ -118,7 +118,7 @@ export function startDeposits(
   });
 
   return {
-    least,
+    minDeposit,
     async queue({ channelConfig: config, voucher: { channelId } }, deposit, caller) {
       const { nonce, data, amount, validBefore } = deposit;
       const key = { network: place.network, token: config.token, payer: config.payer, nonce };

@@ -62,7 +62,7 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     expect(await channels.stateOf(config)).toMatchObject({ balance: 20_000n });
   });
 
-  it("of many new buyers behind one address are no looks for channels without money", async () => {
+  it("deposits of many new buyers behind one address are no looks for channels without money", async () => {
     const facilitator = await here.start();
     await deposit(here, facilitator, await sign());
     const states = new Set<string>();
@@ -116,7 +116,7 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     expect(await channels.stateOf(config)).toMatchObject({ balance: 20_000n });
   });
 
-  it("that are forged are limited by their caller, also on a channel with money", async () => {
+  it("deposits that are forged are limited by their caller, also on a channel with money", async () => {
     const facilitator = await here.start();
     await deposit(here, facilitator, await sign());
     await here.buy(facilitator, 20_000n, config);
@@ -130,7 +130,7 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     expect(await deposit(here, facilitator, honest)).toMatchObject({ state: "deposited" });
   });
 
-  it("that are too many are limited by their caller, too: each is tried by a node", async () => {
+  it("deposits that are too many are limited by their caller, too: each is tried by a node", async () => {
     const facilitator = await here.start();
     await deposit(here, facilitator, await sign());
     await here.buy(facilitator, 20_000n, config);
@@ -142,7 +142,7 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     expect(await present(facilitator, request)).toMatchObject({ state: "busy" });
   });
 
-  it("that wait share the reads of their channel", async () => {
+  it("deposits that wait share the reads of their channel", async () => {
     /** Calls under way, by their parameters. */
     const underWay = new Map<string, number>();
     let most = 0;

@@ -180,7 +180,7 @@ async function requeue(
   deposit: OpenDeposit,
   { head: sinceNumber, callerGasPerHour }: Look,
 ): Promise<void> {
-  // Before the balance: what was executed in between counts as promised once more, and never less.
+  // Before the balance: what was executed in between counts as committed once more, and never less.
   const balance = await readBalance(network.rpc, deposit);
   const facts = { balance, sinceNumber, callerGasPerHour };
   const { outcome } = await requeueDeposit(ledger, deposit, facts);

@@ -57,7 +57,7 @@ export async function serveDeposit(
   if (known !== undefined && known.state !== "failed") return follow();
   const checked = checkDeposit(presented, {
     deposit,
-    terms: { ...request, minDeposit: larger(request.minDeposit, deposits.least) },
+    terms: { ...request, minDeposit: larger(request.minDeposit, deposits.minDeposit) },
     network: network.network,
     now: ledger.now(),
     recoverSigner,

@@ -84,7 +84,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await channels.stateOf(config)).toMatchObject({ balance: amount });
   });
 
-  it("that a stranger executes in front of ours are an outcome, with the stranger's hash", async () => {
+  it("deposits that a stranger executes in front of ours are an outcome, with the stranger's hash", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     await here.devnet.setAutomine(false);
@@ -104,7 +104,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await channels.stateOf(config)).toMatchObject({ balance: amount });
   });
 
-  it("whose payer takes its balance away in front of them fail, three times a day", async () => {
+  it("deposits whose payer takes its balance away in front of them fail, three times a day", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     const { devnet } = here;
@@ -158,7 +158,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await here.devnet.client.getTransactionCount({ address })).toBe(3);
   });
 
-  it("of all payers with code share one gas budget", async () => {
+  it("deposits of all payers with code share one gas budget", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     const { devnet } = here;
@@ -176,7 +176,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     await expect(present(facilitator, await sign())).rejects.toThrow(/gas .* is used up/);
   });
 
-  it("of wallets that tell a transaction from a trial by its price are not sent", async () => {
+  it("deposits of wallets that tell a transaction from a trial by its price are not sent", async () => {
     let aheadMs = 0;
     const facilitator = await here.start({}, { now: () => Date.now() + aheadMs });
     const { devnet } = here;
@@ -196,7 +196,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await devnet.client.getTransactionCount({ address })).toBe(0);
   });
 
-  it("of payers that get code before they are sent are not sent as those of keys", async () => {
+  it("deposits of payers that get code before they are sent are not sent as those of keys", async () => {
     const { devnet } = here;
     const { buyer, relayer } = devnet.accounts;
     const delegate = await devnet.deployLyingWallet();
@@ -219,7 +219,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await devnet.client.getTransactionCount({ address })).toBe(0);
   });
 
-  it("of requests at once end in one, and the others are corrected by its channel", async () => {
+  it("deposits of requests at once end in one, and the others are corrected by its channel", async () => {
     const facilitator = await here.start();
     await here.admit(facilitator, price, config);
     const requests = await Promise.all([sign(), sign(), sign()]);
@@ -263,7 +263,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     }
   });
 
-  it("in another name leave that payer's limits alone, and need its signature", async () => {
+  it("deposits in another name leave that payer's limits alone, and need its signature", async () => {
     const facilitator = await here.start();
     const { seller } = here.devnet.accounts;
     config = channels.configOf({ payerAuthorizer: toLowerHex(seller.address) });
@@ -275,7 +275,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await readRows()).toEqual([]);
   });
 
-  it("of a contract are executed where it accepts the signature, and tried alone before", async () => {
+  it("deposits of a contract are executed where it accepts the signature, and tried alone before", async () => {
     const facilitator = await here.start();
     const { devnet } = here;
     const { buyer, seller } = devnet.accounts;
@@ -312,7 +312,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
   });
 
   if (engine === "postgres") {
-    it("that come to a process without a relayer are sent by another one", async () => {
+    it("deposits that come to a process without a relayer are sent by another one", async () => {
       const [first, second] = [await here.start(), await here.start()];
       const outcome = await deposit(here, second, await sign());
       expect(outcome).toMatchObject({ state: "deposited" });
@@ -324,7 +324,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
       expect(await here.buyOnce(second, price, config)).toBe(true);
     });
 
-    it("of one payload at two processes are sent once, and both buy by it", async () => {
+    it("deposits of one payload at two processes are sent once, and both buy by it", async () => {
       const [first, second] = [await here.start(), await here.start()];
       const request = await sign();
       const outcomes = await Promise.all([
@@ -350,7 +350,7 @@ describe.each(enginesByDay("postgres"))("deposits under faults, on %s", (engine)
     expect(await here.buyOnce(facilitator, price, config)).toBe(true);
   });
 
-  it("of another sender end at last where no node returns their logs", async () => {
+  it("deposits of another sender end at last where no node returns their logs", async () => {
     let aheadMs = 0;
     const node = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) =>
       call.method === "eth_getLogs" ? { result: [] } : ask(),

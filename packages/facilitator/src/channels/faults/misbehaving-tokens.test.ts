@@ -84,7 +84,7 @@ describe("a token that misbehaves", () => {
     }, patience);
   }
 
-  it("by reverting is claimed all the same, and settled once it pays", async () => {
+  it("a token that misbehaves by reverting is claimed all the same, and settled once it pays", async () => {
     const first = await here.start();
     await here.channels.deposit(config, 100_000n);
     await here.buy(first, 24n * price, config);
@@ -104,7 +104,7 @@ describe("a token that misbehaves", () => {
     await settled(24n * price);
   });
 
-  it("by blocking one receiver leaves the others settled", async () => {
+  it("a token that misbehaves by blocking one receiver leaves the others settled", async () => {
     const { devnet, channels } = here;
     const other = toLowerHex(devnet.accounts.deployer.address);
     const blocked = channels.configOf({ token, receiver: other });
@@ -123,7 +123,7 @@ describe("a token that misbehaves", () => {
     expect(await balanceOf(other)).toBe(0n);
   });
 
-  it("by blocking the payer is claimed, and keeps nothing of the seller's", async () => {
+  it("a token that misbehaves by blocking the payer is claimed, and keeps nothing of the seller's", async () => {
     const { buyer } = here.devnet.accounts;
     const first = await here.start();
     await here.channels.deposit(config, 100_000n);
@@ -139,15 +139,18 @@ describe("a token that misbehaves", () => {
   it.each([
     ["takesFee", (24n * price * 99n) / 100n],
     ["returnsNothing", 24n * price],
-  ] as const)("as one that %s is settled once, for what arrives", async (behaviour, arrives) => {
-    const facilitator = await sellAndClaim();
-    await behave(behaviour);
-    await restart(facilitator);
-    await settled(arrives);
-  });
+  ] as const)(
+    "a token that misbehaves as one that %s is settled once, for what arrives",
+    async (behaviour, arrives) => {
+      const facilitator = await sellAndClaim();
+      await behave(behaviour);
+      await restart(facilitator);
+      await settled(arrives);
+    },
+  );
 
   it.each(["reverts", "takesFee", "transfersLess"] as const)(
-    "as one that %s takes no deposit of a payload, and no gas",
+    "a token that misbehaves as one that %s takes no deposit of a payload, and no gas",
     async (behaviour) => {
       const facilitator = await here.start();
       await here.admit(facilitator, price, config);

@@ -32,7 +32,7 @@ describe("a withdrawal from a channel with unclaimed money", () => {
     return event?.args && "amount" in event.args ? event.args.amount : undefined;
   }
 
-  it("of a part leaves the rest on sale to the last second, and nothing sold unclaimed", async () => {
+  it("a withdrawal of a part leaves the rest on sale to the last second, and nothing sold unclaimed", async () => {
     const facilitator = await here.start();
     await channels.deposit(config, 20_000n);
     await here.buy(facilitator, 4_000n, config);

@@ -39,7 +39,7 @@ async function eventsOf({ devnet, channels }: HostingDevnet, config: ChannelConf
 
 describe.each(enginesByDay("sqlite"))("a hosted facilitator that is killed, on %s", (engine) => {
   it.each(points)(
-    "at %s, claims and refunds once, and answers the repeated request",
+    "a facilitator killed at %s claims and refunds once, and answers the repeated request",
     async (dieAt) => {
       const { here, config, refund } = await openHere(engine);
       const child = spawnCaller(here, refund, dieAt);

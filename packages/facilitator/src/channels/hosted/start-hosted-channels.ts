@@ -53,7 +53,7 @@ export function startHostedChannels(options: {
       const shared = sold?.contract === settings.contract ? sold.deposits : undefined;
       // A minimum is the seller's own to enforce: its gas is bounded by caller.
       const callerGasPerHour = settings.gasPerHour;
-      const bounds = { limits: defaultDepositLimits, least: 0n, callerGasPerHour };
+      const bounds = { limits: defaultDepositLimits, minDeposit: 0n, callerGasPerHour };
       const deposits = shared ?? startDeposits(escrow, bounds);
       if (shared === undefined) own.push(deposits);
       const digests = createChannelDigests(place);

@@ -3,14 +3,15 @@ import type { Channel } from "../../ledger/channels/channel.ts";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { readChannel, readChannelConfig } from "../../ledger/channels/open-channel.ts";
+import type { Rests } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readBlock } from "../watch/mirror-channels.ts";
 import { type BlockId, readChannels } from "../watch/read-channels.ts";
 
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {
-  /** Refunds that are not sent again until then. By the monotonic clock. */
-  rests: Map<string, { until: number; attempts: number }>;
+  /** Refunds that are not sent again until then. */
+  rests: Rests<string>;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */

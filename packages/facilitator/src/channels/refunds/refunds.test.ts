@@ -197,7 +197,7 @@ describe.each(enginesByDay("postgres"))("refunds of channels, on %s", (engine) =
     expect(await here.lost(facilitator)).toBe(0);
   });
 
-  it("of a payer that withdraws are signed after the claim of what it owes", async () => {
+  it("refunds of a payer that withdraws are signed after the claim of what it owes", async () => {
     const facilitator = await here.start();
     await here.buy(facilitator, 6_000n, config);
     await channels.withdraw(config, 4_000n);

@@ -14,7 +14,7 @@ import { channelStateOf } from "../sales/channel-run.ts";
 import type { ChannelNetwork, SalesContext } from "../sales/sales-context.ts";
 import { correct, see } from "../sales/serve-voucher.ts";
 import type { SeenChannel } from "../watch/channel-sight.ts";
-import type { NetworkRefunds } from "./start-refunds.ts";
+import type { NetworkRefunds } from "./start-channel-refunds.ts";
 
 /** A channel of a refund in its lane. */
 interface Asked {

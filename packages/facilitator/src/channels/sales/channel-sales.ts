@@ -52,7 +52,7 @@ export interface ChannelSalesOptions {
   /** Bounds of kept answers. */
   answerLimits?: AnswerLimits;
   /** The signer of a smaller loss buys on by its other channels. Default 1. */
-  leastLoss?: bigint;
+  minLoss?: bigint;
   faultPoint?: SalesContext["faultPoint"];
 }
 
@@ -66,7 +66,7 @@ const forgetEveryMs = 60_000;
 /** Creates the sales of one process. They read the chain by the watcher's sight alone. */
 export function createChannelSales(options: ChannelSalesOptions): RunningChannelSales {
   const { ledger, recoverSigner, clock, logger, maxWaiting, maxWaitMs } = options;
-  const { answerLimits = defaultAnswerLimits, leastLoss = 1n } = options;
+  const { answerLimits = defaultAnswerLimits, minLoss = 1n } = options;
   const context: SalesContext = {
     ledger,
     networks: new Map(
@@ -76,7 +76,7 @@ export function createChannelSales(options: ChannelSalesOptions): RunningChannel
           ...each,
           digests: createChannelDigests(each),
           quotas: createAnswerQuotas(answerLimits),
-          owing: createOwingSigners({ ledger, place: each, leastLoss, clock, logger }),
+          owing: createOwingSigners({ ledger, place: each, minLoss, clock, logger }),
         },
       ]),
     ),
@@ -116,7 +116,7 @@ export function createChannelSales(options: ChannelSalesOptions): RunningChannel
 
   return {
     authorizerOf: (network) => context.networks.get(network)?.receiverAuthorizer,
-    minDepositOf: (network) => context.networks.get(network)?.deposits?.least,
+    minDepositOf: (network) => context.networks.get(network)?.deposits?.minDeposit,
     check(presented, { network, terms }) {
       const { digests } = networkOf(network);
       const [offered, ...former] = terms;

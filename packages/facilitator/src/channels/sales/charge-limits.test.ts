@@ -9,7 +9,7 @@ import { engines } from "../../testing/settling-devnet.ts";
 describe.each(engines)("the charge of a voucher, on %s", (engine) => {
   const scene = salesForEachTest(engine);
 
-  it("that was dropped buys again, and free runs have a limit for each signer", async () => {
+  it("a charge that was dropped buys again, and free runs have a limit for each signer", async () => {
     const sales = scene.open(scene.first);
     for (let round = 0; round < 3; round += 1) {
       await runOf(await sales.admit(await scene.buyer.present(10n))).drop({ isFree: true });
@@ -24,7 +24,7 @@ describe.each(engines)("the charge of a voucher, on %s", (engine) => {
     expect(await scene.buy(sales, 10n)).toMatchObject({ state: "charged" });
   });
 
-  it("that is taken back after its handler ran for nothing is limited as one that was dropped", async () => {
+  it("a charge that is taken back after its handler ran for nothing is limited as one that was dropped", async () => {
     const sales = scene.open(scene.first);
     for (let round = 0; round < 3; round += 1) {
       const run = runOf(await sales.admit(await scene.buyer.present(10n)));
@@ -87,7 +87,7 @@ describe.each(engines)("the charge of a voucher, on %s", (engine) => {
     expect(await readChannel(scene.first, scene.buyer.key)).toMatchObject({ charged: 10n });
   });
 
-  it("that was charged in advance is charged less, or nothing, while it is the last", async () => {
+  it("a charge that was charged in advance is charged less, or nothing, while it is the last", async () => {
     const registry = new Registry();
     const sales = scene.open(scene.first, { metrics: createChannelMetrics(registry) });
     const charge = await runOf(await sales.admit(await scene.buyer.present(10n))).charge({

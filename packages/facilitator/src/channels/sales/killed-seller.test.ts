@@ -27,7 +27,7 @@ const points = [
 
 describe.each(engines)("a process that is killed while it sells by a channel, on %s", (engine) => {
   it.each(points.flatMap((point) => [true, false].map((isSafe) => ({ ...point, isSafe }))))(
-    "at $dieAt, safe: $isSafe, has charged $charged, and the same request is $next",
+    "a seller killed at $dieAt, safe: $isSafe, has charged $charged, and the same request is $next",
     async (point) => {
       const place = await copyMigratedLedger(engine);
       onTestFinished(() => place.drop());

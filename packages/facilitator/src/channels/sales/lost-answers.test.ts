@@ -14,7 +14,7 @@ import { engines } from "../../testing/settling-devnet.ts";
 describe.each(engines)("a voucher that comes again, on %s", (engine) => {
   const scene = salesForEachTest(engine);
 
-  it("whose answer was delivered is corrected, by every process", async () => {
+  it("a voucher whose answer was delivered is corrected, by every process", async () => {
     const second = await scene.shared.join("second");
     const sales = scene.open(scene.first);
     await scene.buy(sales, 10n);
@@ -27,7 +27,7 @@ describe.each(engines)("a voucher that comes again, on %s", (engine) => {
     expect(await other.admit(request)).toMatchObject({ state: "corrected" });
   });
 
-  it("whose answer was lost is served again free, twice at most, and then corrected", async () => {
+  it("a voucher whose answer was lost is served again free, twice at most, and then corrected", async () => {
     const sales = scene.open(scene.first);
     const request = await scene.buyer.present(10n);
     const charge = await runOf(await sales.admit(request)).charge({ amount: price });
@@ -47,7 +47,7 @@ describe.each(engines)("a voucher that comes again, on %s", (engine) => {
     expect(await readChannel(scene.first, scene.buyer.key)).toMatchObject({ charged: 10n });
   });
 
-  it("of a process that died between charge and answer is served again by the next one", async () => {
+  it("a voucher of a process that died between charge and answer is served again by the next one", async () => {
     const second = await scene.shared.join("second");
     const request = await scene.buyer.present(10n);
     const died = scene.open(scene.first);

@@ -24,7 +24,7 @@ describe.each(engines)("a voucher at many requests, on %s", (engine) => {
     expect(await readChannel(scene.first, scene.buyer.key)).toMatchObject({ charged: 20n });
   });
 
-  it("with an unsafe method runs one handler in all processes", async () => {
+  it("a voucher with an unsafe method runs one handler in all processes", async () => {
     const second = await scene.shared.join("second");
     const both = [scene.open(scene.first), scene.open(second)];
     await scene.buy(scene.open(scene.first), 10n);
@@ -33,7 +33,7 @@ describe.each(engines)("a voucher at many requests, on %s", (engine) => {
     expect(admissions.map(({ state }) => state).sort()).toEqual(["admitted", "busy"]);
   });
 
-  it("with a safe method runs after a process died in an unsafe one", async () => {
+  it("a voucher with a safe method runs after a process died in an unsafe one", async () => {
     const second = await scene.shared.join("second");
     await scene.buy(scene.open(scene.first), 10n);
     runOf(await scene.open(scene.first).admit(await scene.buyer.present(20n, { isSafe: false })));
@@ -70,7 +70,7 @@ describe.each(engines)("a voucher at many requests, on %s", (engine) => {
     expect(await scene.buy(sales, 10n)).toMatchObject({ state: "charged" });
   });
 
-  it("whose buyer leaves in the queue runs nothing", async () => {
+  it("a voucher whose buyer leaves in the queue runs nothing", async () => {
     const sales = scene.open(scene.first);
     const run = runOf(await sales.admit(await scene.buyer.present(10n)));
     const second = sales.admit(await scene.buyer.present(10n, { isGone: () => true }));

@@ -63,7 +63,7 @@ describe.each(engines)("a signer that owes, on %s", (engine) => {
     const opening = scene.open(scene.first);
     await runOf(await opening.admit(await one.present(10n))).drop({ isFree: false });
     await lose(9n);
-    const sales = scene.open(scene.first, { leastLoss: 10n });
+    const sales = scene.open(scene.first, { minLoss: 10n });
     expect(await sales.admit(await one.present(10n))).toEqual(refused);
     await runOf(await sales.admit(await other.present(10n))).drop({ isFree: false });
   });

@@ -29,24 +29,24 @@ const maxOwing = 10_000;
  * reads. A loss on another channel of the signer counts within `freshMs` and a read, in any
  * process.
  *
- * @param options.leastLoss a smaller loss counts as none: the seller has not claimed so little
+ * @param options.minLoss a smaller loss counts as none: the seller has not claimed so little
  * either
  */
 export function createOwingSigners({
   ledger,
   place,
-  leastLoss,
+  minLoss,
   clock,
   logger,
 }: {
   ledger: LedgerContext;
   place: ChannelContract;
-  leastLoss: bigint;
+  minLoss: bigint;
   clock: Clock;
   logger: Logger;
 }): OwingSigners {
   const { network, contract } = place;
-  const losses = { network, contract, leastLoss: leastLoss > 0n ? leastLoss : 1n };
+  const losses = { network, contract, minLoss: minLoss > 0n ? minLoss : 1n };
   let known: ReadonlySet<Address> = new Set();
   let readAt = Number.NEGATIVE_INFINITY;
   const reading = createSingleFlight(async () => {

@@ -7,7 +7,7 @@ import type { ChannelDigests } from "../../schemes/batch-settlement/channel-dige
 import type { ChannelMetrics } from "../../settle/channel-metrics.ts";
 import type { StopBoard } from "../../stops/stop-board.ts";
 import type { ChannelDeposits } from "../deposits/channel-deposits.ts";
-import type { NetworkRefunds } from "../refunds/start-refunds.ts";
+import type { NetworkRefunds } from "../refunds/start-channel-refunds.ts";
 import type { ChannelSight, SeenChannel } from "../watch/channel-sight.ts";
 import type { ChannelLanes } from "./channel-lanes.ts";
 import type { ChannelLeases } from "./channel-leases.ts";

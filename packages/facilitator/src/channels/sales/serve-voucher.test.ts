@@ -36,7 +36,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(await findDues(scene.first, { network, limit: 10 })).toHaveLength(1);
   });
 
-  it("that charged nothing is in no claim, where all could read it and buy with it", async () => {
+  it("a voucher that charged nothing is in no claim, where all could read it and buy with it", async () => {
     const sales = scene.open(scene.first);
     await scene.buy(sales, 10n);
     await scene.buy(sales, 20n, 0n);
@@ -54,7 +54,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     });
   });
 
-  it("that a claim has shown to all buys nothing, and the next one does", async () => {
+  it("a voucher that a claim has shown to all buys nothing, and the next one does", async () => {
     const sales = scene.open(scene.first);
     await scene.buy(sales, 10n, 3n);
     const stolen = await scene.buyer.present(10n, { price: 7n, fingerprint: "GET /other" });
@@ -80,7 +80,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     runOf(await sales.admit(unknown));
   });
 
-  it("that all can read gets no proof that could buy", async () => {
+  it("a voucher that all can read gets no proof that could buy", async () => {
     const sales = scene.open(scene.first);
     await scene.buy(sales, 10n);
     await scene.buy(sales, 20n, 3n);
@@ -94,7 +94,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(own).toMatchObject({ state: "corrected", voucherState: { signedMaxClaimable: 20n } });
   });
 
-  it("of any other ceiling is corrected with the voucher that proves the state, and runs nothing", async () => {
+  it("a voucher of any other ceiling is corrected with the voucher that proves the state, and runs nothing", async () => {
     const sales = scene.open(scene.first);
     const paid = await scene.buyer.present(10n);
     await scene.buy(sales, 10n);
@@ -111,7 +111,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(await scene.buy(sales, 20n)).toMatchObject({ state: "charged" });
   });
 
-  it("of an unknown channel begins at what the chain has paid, never at the buyer's number", async () => {
+  it("a voucher of an unknown channel begins at what the chain has paid, never at the buyer's number", async () => {
     const sales = scene.open(scene.first);
     scene.chain = { balance: 1_000n, totalClaimed: 300n, withdrawal: undefined, refundNonce: 0n };
     expect(await sales.admit(await scene.buyer.present(510n))).toMatchObject({
@@ -122,7 +122,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(await scene.buy(sales, 310n)).toMatchObject({ state: "charged" });
   });
 
-  it("of a channel without money is refused, and writes no row", async () => {
+  it("a voucher of a channel without money is refused, and writes no row", async () => {
     const sales = scene.open(scene.first);
     scene.chain = { balance: 0n, totalClaimed: 0n, withdrawal: undefined, refundNonce: 0n };
     expect(await sales.admit(await scene.buyer.present(10n))).toEqual({
@@ -132,7 +132,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(await readChannel(scene.first, scene.buyer.key)).toBeUndefined();
   });
 
-  it("on channels without money has a limit for each caller: each costs a look at the chain", async () => {
+  it("a voucher on channels without money has a limit for each caller: each costs a look at the chain", async () => {
     const sales = scene.open(scene.first);
     scene.chain = { balance: 0n, totalClaimed: 0n, withdrawal: undefined, refundNonce: 0n };
     const request = await scene.buyer.present(10n, { limitKey: "caller" });
@@ -147,7 +147,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(await sales.admit(request)).toMatchObject({ state: "refused" });
   });
 
-  it("on channels without money has that limit in a burst, which is no other buyer's", async () => {
+  it("a voucher on channels without money has that limit in a burst, which is no other buyer's", async () => {
     const sales = scene.open(scene.first);
     const good = await scene.buyer.present(10n, { limitKey: "caller" });
     const charge = await runOf(await sales.admit(good)).charge({ amount: price });
@@ -167,7 +167,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     );
   });
 
-  it("on new channels with money counts against no caller", async () => {
+  it("a voucher on new channels with money counts against no caller", async () => {
     const sales = scene.open(scene.first);
     for (let count = 0; count < 40; count += 1) {
       const request = await createVoucherBuyer().present(10n, { limitKey: "caller" });
@@ -175,7 +175,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     }
   });
 
-  it("on new channels with money waits for its turn in a burst, and is not refused", async () => {
+  it("a voucher on new channels with money waits for its turn in a burst, and is not refused", async () => {
     const sales = scene.open(scene.first);
     const burst = Array.from({ length: 100 }, async () =>
       sales.admit(await createVoucherBuyer().present(10n, { limitKey: "caller" })),
@@ -184,7 +184,7 @@ describe.each(engines)("a voucher at a seller's process, on %s", (engine) => {
     expect(new Set(states)).toEqual(new Set(["admitted"]));
   });
 
-  it("on a restored ledger is corrected to what the chain has paid, without a proof that covers less", async () => {
+  it("a voucher on a restored ledger is corrected to what the chain has paid, without a proof that covers less", async () => {
     const sales = scene.open(scene.first);
     await scene.buy(sales, 10n);
     scene.chain = { balance: 1_000n, totalClaimed: 300n, withdrawal: undefined, refundNonce: 0n };

@@ -95,7 +95,7 @@ describe.each(enginesByDay("sqlite"))("a voucher in the calldata of a claim, on 
     expect(next.state).toBe("admitted");
   });
 
-  it("of a charge that a withdrawal would take stays charged, and its buyer has its answer", async () => {
+  it("a charge that a withdrawal would take stays charged, and its buyer has its answer", async () => {
     const { here, channels, start, admit, buy, present } = buyers;
     const facilitator = await start({ claimCost: 100n });
     const config = channels.configOf();

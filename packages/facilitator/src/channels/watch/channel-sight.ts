@@ -1,7 +1,7 @@
 import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 
-/** A channel as vouchers may be decided by. Amounts are in the token's smallest unit. */
+/** Facts of a channel that decide about its vouchers. Amounts are in the token's smallest unit. */
 export interface SeenChannel {
   kind: "seen";
   /** Its row. `secure` is the highest ceiling that counts. */
@@ -28,11 +28,11 @@ export interface SeenChannel {
  */
 export type Sight = SeenChannel | { kind: "absent" } | { kind: "blind"; retryAfterSeconds: number };
 
-/** The eyes of requests, which the watcher keeps: no eyes, no credit. */
+/** View of the channels for requests, kept by the watcher: no view, no credit. */
 export interface ChannelSight {
   /**
-   * A channel of a voucher whose signature and terms are checked already. One that this ledger does
-   * not know is read from the chain, and begins at its `totalClaimed`.
+   * Reads the channel of a voucher whose signature and terms are checked already. A channel that
+   * this ledger does not know is read from the chain, and begins at its `totalClaimed`.
    */
   see(channelId: Hex, config: ChannelConfig): Promise<Sight>;
 }

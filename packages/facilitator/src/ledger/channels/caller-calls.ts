@@ -2,7 +2,8 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import { type Selectable, sql, type Transaction } from "kysely";
 import type { CallerCallKind, CallerCallState, CallerCallsTable } from "../caller-calls-schema.ts";
 import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
-import type { LedgerSchema, TransactionState } from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
+import type { TransactionState } from "../transactions-schema.ts";
 import type { ChannelContract } from "./channel-state.ts";
 
 /** Identity of a call that a caller asks for. Hex in lower case. */

@@ -124,7 +124,7 @@ describe.each(engines)("the chain's side of channels in the ledger, on %s", (eng
       expect(await mirror({ head: reading(12) })).toMatchObject({ lost: 0n, lostBefore: 650n });
     });
 
-    it("of an older block changes nothing, unless the later one has left the chain", async () => {
+    it("a mirror of an older block changes nothing, unless the later one has left the chain", async () => {
       await mirror({ head: reading(10, { withdrawal }) });
       expect(await mirror({ head: reading(9) })).toEqual({ outcome: "stale" });
       expect(await mirror({ head: reading(10), lease: undefined })).toMatchObject({
@@ -147,7 +147,7 @@ describe.each(engines)("the chain's side of channels in the ledger, on %s", (eng
       expect(await readChannelState(first, key)).toBeUndefined();
     });
 
-    it("of a channel that the ledger does not know is not kept", async () => {
+    it("a mirror of a channel that the ledger does not know is not kept", async () => {
       expect(await mirror(keyOf(2))).toEqual({ outcome: "unknown" });
       expect(await findKnown(first, { ...place, ids: [word(1), word(2)] })).toEqual([word(1)]);
     });
@@ -165,7 +165,7 @@ describe.each(engines)("the chain's side of channels in the ledger, on %s", (eng
       });
     });
 
-    it("and charges that come at once leave nothing above the balance that is not lost", async () => {
+    it("a mirror and charges that come at once leave nothing above the balance that is not lost", async () => {
       await mirror();
       for (let seen = 0n; seen < 200n; seen += 10n) {
         const number = 20 + Number(seen);

@@ -52,7 +52,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await open(false)).toMatchObject([{ state: "queued", data: "0xabcd", attempts: 0 }]);
   });
 
-  it("of one channel are under way one at a time", async () => {
+  it("deposits of one channel are under way one at a time", async () => {
     const { channelId, ...deposit } = newDeposit();
     expect(await queueDeposit(first, { ...deposit, channelId })).toEqual({ outcome: "queued" });
     const other = newDeposit({ channelId });
@@ -152,7 +152,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
       expect(await reservePayment(second, own)).toMatchObject({ why: "too_many_open" });
     });
 
-    it("that a transaction carried in vain keep their gas for a minute", async () => {
+    it("deposits of payers with code that a transaction carried in vain keep their gas for a minute", async () => {
       const deposit = withCode(21, { gas: 800_000n });
       await queueDeposit(first, deposit);
       await send(deposit);
@@ -163,7 +163,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
       expect(await queueDeposit(second, other)).toEqual({ outcome: "queued" });
     });
 
-    it("that no transaction carried give their gas back", async () => {
+    it("deposits of payers with code that no transaction carried give their gas back", async () => {
       const deposit = withCode(21, { gas: 800_000n });
       await queueDeposit(first, deposit);
       await failDeposit(first, await read(first, deposit), { reason });
@@ -171,22 +171,22 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     });
   });
 
-  it("and exact payments fit the payer's balance together, in both directions", async () => {
+  it("deposits of payers with code and exact payments fit the payer's balance together, in both directions", async () => {
     const exact = wish({ value: 600n, balance: { amount: 1_000n, blockNumber: 8n } });
     const { network, asset: token, payer } = exact.id;
     const own = { network, token, payer, amount: 600n } as const;
     const deposit = newDeposit(own);
     expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });
-    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_committed" });
     // A balance that was read after its block lacks its amount already.
     await recordDeposited(first, await read(first, deposit), { hash: word(1), blockNumber: 8 });
     const before = { ...exact, balance: { amount: 1_000n, blockNumber: 7n } };
-    expect(await reservePayment(second, before)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(second, before)).toMatchObject({ outcome: "over_committed" });
     expect(await reservePayment(second, exact)).toMatchObject({ outcome: "reserved" });
     expect(await queueDeposit(first, newDeposit(own))).toEqual({ outcome: "busy" });
   });
 
-  it("and exact payments never exceed the payer's balance, at two processes at once", async () => {
+  it("deposits of payers with code and exact payments never exceed the payer's balance, at two processes at once", async () => {
     const exact = () => wish({ value: 600n, balance: { amount: 1_000n, blockNumber: 8n } });
     for (let round = 0; round < 10; round += 1) {
       const payer = account(1_000 + round);
@@ -230,7 +230,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     });
   });
 
-  it("that failed before a transaction carried them are queued again", async () => {
+  it("deposits of a caller that failed before a transaction carried them are queued again", async () => {
     const deposit = newDeposit();
     for (let count = 1; count <= 3; count += 1) {
       expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });

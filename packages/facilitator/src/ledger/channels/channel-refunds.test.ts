@@ -147,7 +147,7 @@ describe.each(engines)("refunds of channels in the ledger, on %s", (engine) => {
     return lockRefund(first, newRefund({ channelId, ...parts }));
   }
 
-  it("of channels that bought nothing leave half of an hour's to those that did", async () => {
+  it("refunds of channels that bought nothing leave half of an hour's to those that did", async () => {
     const unpaid = (signer: number) => begin({ signer: account(signer), isPaidFor: false });
     for (const signer of [11, 12, 13]) expect(await unpaid(signer)).toEqual({ outcome: "locked" });
     expect(await unpaid(14)).toEqual({ outcome: "limited", retryAfterMs: 3_600_000 });

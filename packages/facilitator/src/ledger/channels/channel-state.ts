@@ -10,7 +10,7 @@ const moving = sql.lit(1);
 
 /** A channel at one block of the chain. Amounts are in the token's smallest unit. */
 export interface ChannelReading {
-  /** With what is claimed. */
+  /** Claimed money included. */
   balance: bigint;
   totalClaimed: bigint;
   /** `initiatedAt` in Unix seconds. */

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { forProcess, type LedgerContext, type LedgerReads } from "../ledger-context.ts";
 import type { ChannelContract } from "./channel-state.ts";
 
-/** How far the chain is known: everything up to `block` stands in the mirrors. */
+/** Position on the chain: everything up to `block` stands in the mirrors. */
 export interface ChannelWatch {
   /** `time` in Unix seconds. */
   block: { number: number; hash: Hex; time: number };

@@ -69,7 +69,7 @@ describe.each(engines)("a charge in advance, on %s", (engine) => {
     expect(await lower(6n)).toBe(true);
   });
 
-  it("that was lowered is claimed no more, and nothing of such a claim is stored", async () => {
+  it("a charge in advance that was lowered is claimed no more, and nothing of such a claim is stored", async () => {
     expect(await lower(4n)).toBe(true);
     await expect(claim(10n)).rejects.toMatchObject({ channelIds: [key.channelId] });
     expect(await shared.read(sql`select * from channel_claims`)).toEqual([]);

@@ -4,7 +4,7 @@ import { numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import type { LedgerContext } from "../ledger-context.ts";
-import { findCommitments, findPromisedDeposits } from "../payments/committed-balance.ts";
+import { findCommitments, findCommittedDeposits } from "../payments/committed-balance.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { evictChannelAnswers, forgetChannelAnswers, readChannelAnswer } from "./channel-answers.ts";
 import { findSentClaims } from "./channel-claims.ts";
@@ -110,7 +110,7 @@ const works: [string, number, (ledger: LedgerContext) => Promise<unknown>][] = [
     "signers that owe",
     1,
     async (ledger) => {
-      const losses = { network, contract, leastLoss: 1n } as const;
+      const losses = { network, contract, minLoss: 1n } as const;
       await ledger.write((transaction) =>
         transaction
           .updateTable("channels")
@@ -149,13 +149,13 @@ const works: [string, number, (ledger: LedgerContext) => Promise<unknown>][] = [
       };
       expect(await queueDeposit(ledger, deposit)).toEqual({ outcome: "queued" });
       const { network: of, token: asset, payer } = deposit;
-      const purse = { network: of, asset, payer };
-      expect(await findPromisedDeposits(ledger, { ...purse, limit: 9 })).toHaveLength(1);
+      const balanceKey = { network: of, asset, payer };
+      expect(await findCommittedDeposits(ledger, { ...balanceKey, limit: 9 })).toHaveLength(1);
       const commitments = await ledger.write((transaction) =>
         findCommitments({
           transaction,
           dialect: ledger.dialect,
-          requests: [{ id: { ...purse, nonce: "0x01" }, value: 1n }],
+          requests: [{ id: { ...balanceKey, nonce: "0x01" }, value: 1n }],
           alreadyDebited: [],
         }),
       );

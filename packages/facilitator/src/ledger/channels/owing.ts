@@ -6,7 +6,7 @@ import type { ChannelContract } from "./channel-state.ts";
 /** Channels on which money is lost. There is an index of these, and none other is read. */
 interface Losses extends ChannelContract {
   /** A smaller loss counts as none: it was worth no claim. */
-  leastLoss: bigint;
+  minLoss: bigint;
 }
 
 /** The signers of channels on which money is lost, some twice. */
@@ -30,7 +30,7 @@ export async function owesElsewhere(
 /** The signer is a scalar of each row: PostgreSQL without statistics joins with all terms. */
 function selectOwing(
   { db, dialect: { amount } }: LedgerReads,
-  { network, contract, leastLoss }: Losses,
+  { network, contract, minLoss }: Losses,
 ) {
   return (
     db
@@ -47,6 +47,6 @@ function selectOwing(
       .where("contract", "=", contract)
       // As in the index's own condition.
       .where(({ ref }) => sql<boolean>`${ref("lost")} > ${sql.lit(amount.encode(0n))}`)
-      .where("lost", ">=", amount.encode(leastLoss))
+      .where("lost", ">=", amount.encode(minLoss))
   );
 }

@@ -42,7 +42,7 @@ export interface DepositFacts {
 
 /**
  * `queued`: it is on the disk. `known`: the ledger has it already, in any state but `failed`.
- * `busy`: another deposit of the channel is under way, or the payer has promised its balance to
+ * `busy`: another deposit of the channel is under way, or the payer has committed its balance to
  * others. `limited`: too many deposits. `burnt_gas`, `code_limited`: as for payments of payers with
  * code. `caller_limited`: its caller has no gas left. Nothing was written but by `queued`.
  */
@@ -61,7 +61,7 @@ const dayMs = 86_400_000;
  *
  * The racers:
  * - other deposits and payments of the payer, also the same one at another process: they lock the
- * payer's row first, so its promises stay true until the commit;
+ * payer's row first, so its commitments stay true until the commit;
  * - deposits and payments of other payers with code: they lock the budget's row;
  * - other deposits of one signer at once: they may pass its limit by one each.
  */
@@ -96,7 +96,7 @@ export type RequeueOutcome = QueueOutcome | { outcome: "sent" | "moved" };
  * tries again.
  *
  * `done` → `sent` where its transaction waits for a block again: that needs no gas anew, and counts
- * in the promises and in the budget whatever they are.
+ * in the commitments and in the budget whatever they are.
  *
  * The racers are those of `queueDeposit`.
  */
@@ -143,7 +143,7 @@ function shareOf(
 }
 
 /**
- * Compares it with its payer's promises; where that has code, with its record and the gas budget.
+ * Compares it with its payer's commitments; for a payer with code, with record and gas budget.
  */
 async function admitPayer(
   { dialect, codePayers: limits }: LedgerContext,

@@ -53,7 +53,7 @@ describe.each(engines)("deposits that a reorganisation takes back, on %s", (engi
     const release = { token: held.token, payer, countsAgainstPayer: false };
     await releasePayment(second, release);
     expect(await requeue(first, await read(first, deposit))).toEqual({ outcome: "queued" });
-    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_committed" });
   });
 
   it("are promised and spend their gas at once where their transaction waits for a block", async () => {
@@ -63,7 +63,7 @@ describe.each(engines)("deposits that a reorganisation takes back, on %s", (engi
     await execute(deposit);
     expect(await requeue(first, await read(first, deposit), "open")).toEqual({ outcome: "sent" });
     expect(await read(first, deposit)).toMatchObject({ state: "sent", caller: "shop" });
-    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(second, exact)).toMatchObject({ outcome: "over_committed" });
 
     const [coded, other] = [withCode(21, { gas: 800_000n }), withCode(22)];
     await execute(coded);
@@ -71,7 +71,7 @@ describe.each(engines)("deposits that a reorganisation takes back, on %s", (engi
     expect(await queueDeposit(second, other)).toMatchObject({ why: "no_gas_left" });
   });
 
-  it("of payers with code wait until the gas budget has room", async () => {
+  it("deposits of payers with code wait until the gas budget has room", async () => {
     const [deposit, other] = [withCode(21), withCode(22, { gas: 800_000n })];
     await execute(deposit);
     expect(await queueDeposit(second, other)).toEqual({ outcome: "queued" });
@@ -84,7 +84,7 @@ describe.each(engines)("deposits that a reorganisation takes back, on %s", (engi
     expect(await reservePayment(second, exact)).toMatchObject({ why: "no_gas_left" });
   });
 
-  it("of a caller wait until its gas of the hour has room", async () => {
+  it("deposits of a caller wait until its gas of the hour has room", async () => {
     const deposit = newDeposit({ caller: "shop", gas: 200_000n });
     await execute(deposit);
     const others = { caller: "shop", gas: 300_000n, signer: account(7) };

@@ -29,8 +29,8 @@ export function forgetSoldNames(
       .limit(limit)
       .$call(dialect.forUpdateSkipLocked)
       .execute();
-    const idsOf = (which: (usedAt: number | null, id: number) => boolean) =>
-      names.filter(({ id, used_at }) => which(used_at, id)).map(({ id }) => id);
+    const idsOf = (matches: (usedAt: number | null, id: number) => boolean) =>
+      names.filter(({ id, used_at }) => matches(used_at, id)).map(({ id }) => id);
     const undated = idsOf((usedAt) => usedAt === null);
     if (undated.length > 0) {
       await transaction

@@ -154,18 +154,18 @@ export async function runsOlderProgram({ db }: LedgerReads): Promise<boolean> {
 
 /** Records that this process ends, so that no other waits for its heartbeat to time out. */
 export function leaveLedger({ write, processId }: LedgerContext): Promise<void> {
-  return write((transaction) => forgetProcesses({ transaction, which: { id: processId } }));
+  return write((transaction) => forgetProcesses({ transaction, target: { id: processId } }));
 }
 
 /** Forgets processes: one that ends in order, or all others, where only one can be. */
 export async function forgetProcesses(options: {
   transaction: Transaction<LedgerSchema>;
-  which: { id: string } | { allBut: string };
+  target: { id: string } | { allBut: string };
 }): Promise<void> {
-  const { transaction, which } = options;
+  const { transaction, target } = options;
   await transaction
     .deleteFrom("processes")
-    .where("id", "id" in which ? "=" : "!=", "id" in which ? which.id : which.allBut)
+    .where("id", "id" in target ? "=" : "!=", "id" in target ? target.id : target.allBut)
     .execute();
 }
 

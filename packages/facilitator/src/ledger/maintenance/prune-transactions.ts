@@ -1,9 +1,10 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
-import type { LedgerSchema, TransactionsTable } from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import { findHighestNonce } from "../transactions/find-transactions.ts";
+import type { TransactionsTable } from "../transactions-schema.ts";
 import { nextAfter, oldAmong, type WalkOptions, type WalkStep } from "./walk.ts";
 
 /**

@@ -2,7 +2,7 @@ import type { Dialect } from "@coinslot/storage";
 import { type SqlBool, sql, type Transaction } from "kysely";
 
 /**
- * Deposits in the gas budgets of their caller and of payers with code, and among the promises of
+ * Deposits in the gas budgets of their caller and of payers with code, and among the commitments of
  * their payer. Channels that owe, deposits that have ended, and the receivers of channels by an
  * index each.
  *

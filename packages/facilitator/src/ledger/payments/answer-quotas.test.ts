@@ -69,7 +69,7 @@ describe.each(engines)("kept answers on %s", (engine) => {
     return async () => (await lookUpPayment(ledger, request)).answer !== undefined;
   }
 
-  it("of one payer are evicted for its own newer ones, and never for another's", async () => {
+  it("kept answers of one payer are evicted for its own newer ones, and never for another's", async () => {
     const ledger = await join("one");
     const isKept = [await keep(ledger, another, "other")];
     for (const key of ["1", "2", "3", "4"]) isKept.push(await keep(ledger, payer, key));

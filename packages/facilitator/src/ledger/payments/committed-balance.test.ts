@@ -13,7 +13,7 @@ import {
 import { copyMigratedLedger } from "../../testing/migrated-ledger.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import { openLedger } from "../open-ledger.ts";
-import { findPromised, selectPromises } from "./committed-balance.ts";
+import { findCommitted, selectCommitments } from "./committed-balance.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
@@ -29,7 +29,7 @@ describe.each(engines)("the committed balance on %s", (engine) => {
       ),
     );
     expect(results.filter(({ outcome }) => outcome === "reserved")).toHaveLength(2);
-    expect(results.filter(({ outcome }) => outcome === "over_promised")).toHaveLength(6);
+    expect(results.filter(({ outcome }) => outcome === "over_committed")).toHaveLength(6);
   });
 
   it("includes a confirmed payment exactly when the balance was read before its block", async () => {
@@ -40,7 +40,7 @@ describe.each(engines)("the committed balance on %s", (engine) => {
       ledger,
       wish({ balance: { amount: 19n, blockNumber: 4n } }),
     );
-    expect(before).toMatchObject({ outcome: "over_promised" });
+    expect(before).toMatchObject({ outcome: "over_committed" });
     const after = await reservePayment(ledger, wish({ balance: { amount: 19n, blockNumber: 5n } }));
     expect(after).toMatchObject({ outcome: "reserved" });
   });
@@ -49,14 +49,14 @@ describe.each(engines)("the committed balance on %s", (engine) => {
     const ledger = await join("one");
     const mined = await submit(ledger);
     await queue(ledger);
-    const promised = await findPromised(ledger, { network, asset, payer, limit: 10 });
+    const promised = await findCommitted(ledger, { network, asset, payer, limit: 10 });
     expect(promised.map(({ state }) => state).sort()).toEqual(["queued", "submitted"]);
     const exact = wish({ balance: { amount: 20n, blockNumber: 5n } });
-    expect(await reservePayment(ledger, exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(ledger, exact)).toMatchObject({ outcome: "over_committed" });
     expect(await reservePayment(ledger, exact, [mined])).toMatchObject({ outcome: "reserved" });
     const beyond = wish({ balance: { amount: 20n, blockNumber: 5n } });
     expect(await reservePayment(ledger, beyond, [mined])).toMatchObject({
-      outcome: "over_promised",
+      outcome: "over_committed",
     });
   });
 
@@ -71,7 +71,7 @@ describe.each(engines)("the committed balance on %s", (engine) => {
     expect(results.map(({ outcome }) => outcome)).toEqual([
       "reserved",
       "reserved",
-      "over_promised",
+      "over_committed",
     ]);
   });
 });
@@ -81,7 +81,7 @@ it("is read without a scan of a payer's whole history", async () => {
   const { database, close } = await openLedger({ url, processId: "one" });
   const { kysely: db, dialect } = database;
   const oldest = new Map([[network, 4]] as const);
-  const query = selectPromises({ db, dialect, payers: [payer], oldest, alreadyDebited: [] });
+  const query = selectCommitments({ db, dialect, payers: [payer], oldest, alreadyDebited: [] });
   const { sql, parameters } = query.compile();
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),

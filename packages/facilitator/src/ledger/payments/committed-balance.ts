@@ -8,26 +8,26 @@ import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-pa
 import type { ReserveRequest } from "./reserve-request.ts";
 
 /** A request that its payer's balance has to cover. */
-export type PromiseRequest = Pick<ReserveRequest, "id" | "value" | "balance" | "order">;
+export type CommitmentRequest = Pick<ReserveRequest, "id" | "value" | "balance" | "order">;
 
-/** Promises that payers have made to others already. */
+/** Commitments of payers to other payments and deposits. */
 export interface Commitments {
   /**
-   * Returns whether the payer's balance covers this request besides everything promised to others.
+   * Returns whether the payer's balance covers this request besides its other commitments.
    * `counted` is the amount that the request's own row already adds to that.
    */
-  fits(request: PromiseRequest, counted: bigint): boolean;
+  fits(request: CommitmentRequest, counted: bigint): boolean;
   /** Number of the payer's reservations that may be running a handler, on any network. */
   running(payer: Address): number;
-  /** Counts one more promise, made in this transaction, in place of its row's present amount. */
-  add(request: PromiseRequest, counted: bigint): void;
+  /** Counts one more commitment, made in this transaction, in place of its row's present amount. */
+  add(request: CommitmentRequest, counted: bigint): void;
 }
 
 /** One payer's holdings of one asset on one network. */
 export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
- * Sums the promises of these requests' payers. They are the open payments, the deposits into
+ * Sums the commitments of these requests' payers. They are the open payments, the deposits into
  * channels that are queued or sent, and those executed in a block after the one of the balance's
  * reading. That balance still contains them.
  *
@@ -38,22 +38,22 @@ export type BalanceKey = Omit<AuthorizationId, "nonce">;
 export async function findCommitments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
-  requests: readonly PromiseRequest[];
+  requests: readonly CommitmentRequest[];
   alreadyDebited: readonly string[];
 }): Promise<Commitments> {
   const { transaction, dialect, requests, alreadyDebited } = options;
   /**
-   * Each balance key's promises, by the block that executed them; `undefined` for those that are
+   * Commitments by balance key and by the block that executed them; `undefined` for those that are
    * open.
    */
   const sums = new Map<string, Map<number | undefined, bigint>>();
   const running = new Map<Address, number>();
-  // A request with an order runs no handler first, and without a balance promises nothing.
+  // A request with an order runs no handler first, and without a balance commits nothing.
   const deciding = requests.filter(({ order, balance }) => !order || balance);
   const payers = [...new Set(deciding.map(({ id }) => id.payer))];
   if (payers.length > 0) {
     const oldest = oldestReadings(requests);
-    const rows = await selectPromises({
+    const rows = await selectCommitments({
       db: transaction,
       dialect,
       payers,
@@ -61,7 +61,7 @@ export async function findCommitments(options: {
       alreadyDebited,
     }).execute();
     for (const row of rows) {
-      count(purse(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
+      count(balanceKeyOf(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
       if (row.state === "reserved") running.set(row.payer, (running.get(row.payer) ?? 0) + 1);
     }
   }
@@ -75,15 +75,15 @@ export async function findCommitments(options: {
   return {
     fits({ id, value, balance }, counted) {
       if (balance === undefined) return true;
-      let promised = value - counted;
-      for (const [blockNumber, sum] of sums.get(purse(id)) ?? []) {
-        if (blockNumber === undefined || blockNumber > balance.blockNumber) promised += sum;
+      let committed = value - counted;
+      for (const [blockNumber, sum] of sums.get(balanceKeyOf(id)) ?? []) {
+        if (blockNumber === undefined || blockNumber > balance.blockNumber) committed += sum;
       }
-      return promised <= balance.amount;
+      return committed <= balance.amount;
     },
     running: (payer) => running.get(payer) ?? 0,
     add({ id, value, order }, counted) {
-      count(purse(id), value - counted, undefined);
+      count(balanceKeyOf(id), value - counted, undefined);
       // Its row's amount was reserved before, and is among those that run.
       if (!order && counted === 0n) running.set(id.payer, (running.get(id.payer) ?? 0) + 1);
     },
@@ -91,7 +91,7 @@ export async function findCommitments(options: {
 }
 
 /** For each network the oldest block at whose end one of the balances was read. */
-function oldestReadings(requests: readonly PromiseRequest[]): Map<Network, number> {
+function oldestReadings(requests: readonly CommitmentRequest[]): Map<Network, number> {
   const oldest = new Map<Network, number>();
   for (const { id, balance } of requests) {
     if (balance === undefined) continue;
@@ -105,7 +105,7 @@ function oldestReadings(requests: readonly PromiseRequest[]): Map<Network, numbe
  * Open payments of these payers, and those executed after a block of their network. Deposits that
  * are not final: the one that was executed has a block.
  */
-export function selectPromises(options: {
+export function selectCommitments(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
   payers: readonly Address[];
@@ -139,7 +139,7 @@ export function selectPromises(options: {
 }
 
 /** The open payments of a payer, oldest first. */
-export async function findPromised(
+export async function findCommitted(
   { db, dialect }: LedgerReads,
   { network, asset, payer, limit }: BalanceKey & { limit: number },
 ): Promise<LedgerPayment[]> {
@@ -159,7 +159,7 @@ export async function findPromised(
 }
 
 /** The deposits of a payer without an outcome, oldest first, as payments are identified. */
-export async function findPromisedDeposits(
+export async function findCommittedDeposits(
   { db, dialect }: LedgerReads,
   { network, asset, payer, limit }: BalanceKey & { limit: number },
 ): Promise<Pick<LedgerPayment, "id" | "kind" | "authorization" | "value">[]> {
@@ -193,6 +193,6 @@ function openDepositsOf(db: Kysely<LedgerSchema>) {
   );
 }
 
-function purse({ network, asset, payer }: BalanceKey): string {
+function balanceKeyOf({ network, asset, payer }: BalanceKey): string {
   return `${network}/${asset}/${payer}`;
 }

@@ -61,7 +61,7 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
     expect(await stateOf(two, id)).toBe("submitted");
   });
 
-  it("for queued payments change none that was submitted, or signed again, in the meantime", async () => {
+  it("outcomes for queued payments change none that was submitted, or signed again, in the meantime", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const carried = await submit(one);
     const id = authorization();

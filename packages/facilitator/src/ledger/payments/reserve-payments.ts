@@ -110,8 +110,8 @@ interface Reservations {
  *
  * The racers are two requests with one authorization, here or in another process. So are two
  * payments of one payer that together exceed its balance. The payers' rows are locked first, in one
- * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
- * lock stays true until the commit. (Other writers only lower them.) A third racer is a frozen
+ * order for every caller. Every increase of a payer's commitments passes here, so a sum read under
+ * the lock stays true until the commit. (Other writers only lower them.) A third racer is a frozen
  * process that wakes up and queues the payment that is taken over here. It takes no lock of payers,
  * so a row is overwritten only as it was read. Else all is decided anew.
  */
@@ -227,7 +227,7 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
     const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
     if (limit !== undefined) return { outcome: "payer_limited", ...limit };
   }
-  if (!commitments.fits(request, counted)) return { outcome: "over_promised" };
+  if (!commitments.fits(request, counted)) return { outcome: "over_committed" };
   const limited = code.refuse(request, payment);
   if (limited) return limited;
   commitments.add(request, counted);

@@ -73,7 +73,7 @@ export type ReserveResult =
   | { outcome: "key_conflict" }
   | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
   | { outcome: "refunded"; payment: LedgerPayment }
-  | { outcome: "over_promised" }
+  | { outcome: "over_committed" }
   /** The payer's code has burnt gas; it is refused for this long. */
   | { outcome: "burnt_gas"; forMs: number }
   /** The payer has code, and there is no room for it now. */

@@ -110,7 +110,7 @@ describe.each(engines)("names of sold items, on %s", (engine) => {
     const ledger = await join("one");
     const balance = { amount: 5n, blockNumber: 1n };
     expect(await reservePayment(ledger, wish({ sold, balance }))).toMatchObject({
-      outcome: "over_promised",
+      outcome: "over_committed",
     });
     expect(await readNames()).toEqual([]);
   });

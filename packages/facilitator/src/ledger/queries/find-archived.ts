@@ -90,7 +90,7 @@ async function readRows<Row>(
     if (found.length >= limit) break;
     if (zone.from >= range.before || zone.before <= range.from) continue;
     if (cursor !== undefined && cursor <= sortableIdAt(zone.from)) continue;
-    // Whatever is older is less new than the rows that the caller has.
+    // Older zones hold nothing newer than the rows that the caller has.
     if (above !== undefined && Number.isFinite(zone.before) && sortableIdAt(zone.before) <= above)
       break;
     const bounds = { above, routeId, zone, limit: limit - found.length };

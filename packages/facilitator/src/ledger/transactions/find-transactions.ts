@@ -2,8 +2,9 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { findOrders, type OrderedPayment } from "../queries/find-orders.ts";
-import type { LedgerSchema, TransactionState } from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
+import type { TransactionState } from "../transactions-schema.ts";
 import type { Broadcast } from "./store-transaction.ts";
 
 /** A transaction whose nonce is not known to be used, with all its possible outcomes. */
@@ -30,10 +31,10 @@ export interface RelayerName {
 /** The open transactions of a relayer, by nonce. */
 export async function findOpenTransactions(
   ledger: LedgerReads,
-  which: RelayerName,
+  name: RelayerName,
 ): Promise<OpenTransaction[]> {
   const { db, dialect } = ledger;
-  const rows = await selectOpen(db, which).execute();
+  const rows = await selectOpen(db, name).execute();
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => id);
   const broadcasts = await db
@@ -48,7 +49,7 @@ export async function findOpenTransactions(
     .orderBy("created_at")
     .orderBy("max_fee_per_gas")
     .execute();
-  const { network } = which;
+  const { network } = name;
   const carriedBy = ids.map((transaction_id) => ({ transaction_id, network }));
   const payments = await findOrders(ledger, () =>
     db.selectFrom(dialect.rowsWith(db, "payments", carriedBy)).selectAll(),
@@ -121,17 +122,17 @@ export async function findOpenRelayers({ db }: LedgerReads, network: Network): P
 /** The highest nonce of a relayer that the ledger has stored, but for transactions given up. */
 export function findHighestNonce(
   ledger: LedgerReads,
-  which: RelayerName,
+  name: RelayerName,
 ): Promise<number | undefined> {
-  return findHighest(ledger, which, ["open", "settled", "final"]);
+  return findHighest(ledger, name, ["open", "settled", "final"]);
 }
 
 /** The highest nonce of a relayer whose transaction stands in a block, by a receipt. */
 export function findHighestIncluded(
   ledger: LedgerReads,
-  which: RelayerName,
+  name: RelayerName,
 ): Promise<number | undefined> {
-  return findHighest(ledger, which, ["settled", "final"]);
+  return findHighest(ledger, name, ["settled", "final"]);
 }
 
 async function findHighest(

@@ -3,8 +3,9 @@ import { type Dialect, isDatabaseError, type Lease } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
-import type { BroadcastsTable, LedgerSchema } from "../schema.ts";
+import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
+import type { BroadcastsTable } from "../transactions-schema.ts";
 
 /** One signed form of a transaction. */
 export interface Broadcast {

@@ -88,7 +88,7 @@ export async function undoBlocks(
       .where("state", "=", is("settled"))
       .where(isIn(blocks))
       .execute();
-    return undoPayments(transaction, { network, which: isIn(blocks) });
+    return undoPayments(transaction, { network, matches: isIn(blocks) });
   });
 }
 
@@ -109,10 +109,10 @@ export async function undoPayments(
   transaction: Transaction<LedgerSchema>,
   {
     network,
-    which,
+    matches,
   }: {
     network: Network;
-    which: (where: ExpressionBuilder<LedgerSchema, "payments">) => Expression<SqlBool>;
+    matches: (where: ExpressionBuilder<LedgerSchema, "payments">) => Expression<SqlBool>;
   },
 ): Promise<UndonePayment[]> {
   const rows = await transaction
@@ -139,7 +139,7 @@ export async function undoPayments(
     .where("network", "=", network)
     .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
-    .where(which)
+    .where(matches)
     .returning(["id", ...identityColumns, "delivered_at", "is_alone"])
     .execute();
   const owners = rows.filter(({ is_alone }) => is_alone === 1);

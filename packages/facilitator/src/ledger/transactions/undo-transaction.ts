@@ -16,9 +16,9 @@ import { notIncluded, type UndonePayment, undoPayments } from "./undo-blocks.ts"
  */
 export function undoTransaction(
   ledger: Pick<LedgerContext, "write">,
-  which: { network: Network; relayer: Address; nonce: number; unusedAtBlock: number },
+  unused: { network: Network; relayer: Address; nonce: number; unusedAtBlock: number },
 ): Promise<UndonePayment[] | undefined> {
-  const { network, relayer, nonce, unusedAtBlock } = which;
+  const { network, relayer, nonce, unusedAtBlock } = unused;
   return ledger.write(async (transaction) => {
     const included = await transaction
       .selectFrom("transactions")
@@ -40,7 +40,7 @@ export function undoTransaction(
     if (numUpdatedRows !== 1n) return undefined;
     return undoPayments(transaction, {
       network,
-      which: (where) =>
+      matches: (where) =>
         where.and([where("transaction_id", "=", id), where("transaction_hash", "=", hash)]),
     });
   });

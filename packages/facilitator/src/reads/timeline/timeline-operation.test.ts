@@ -154,7 +154,7 @@ describe("a signed transaction", () => {
     expect(decodeTransaction(single, { payer, nonce: hash(1) })?.transfer).toBeNull();
   });
 
-  it("of another form is none", () => {
+  it("a signed transaction of another form is none", () => {
     for (const raw of ["0x02", "0x", "", "0xzz", "pruned"]) {
       expect(decodeTransaction(raw, { payer, nonce: hash(1) })).toBeNull();
     }

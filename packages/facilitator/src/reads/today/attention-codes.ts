@@ -1,4 +1,4 @@
-/** How soon a person is needed. */
+/** Severity, by the time that a person has. */
 type Urgency = "critical" | "warning" | "notice";
 
 /**

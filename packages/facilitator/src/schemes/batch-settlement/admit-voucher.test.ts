@@ -73,7 +73,7 @@ describe("a voucher", () => {
     }
   });
 
-  it("of the last charge gets its answer again if that was not delivered, and is not charged", () => {
+  it("a voucher of the last charge gets its answer again if that was not delivered, and is not charged", () => {
     const undelivered = { last: { ...last, isDelivered: false } };
     expect(admit(100n, undelivered)).toEqual({ kind: "repeat", chargeId: "last" });
     expect(admit(100n, { ...undelivered, isRefunding: true })).toMatchObject({ kind: "repeat" });
@@ -82,7 +82,7 @@ describe("a voucher", () => {
     expect(admit(100n, undelivered, another)).toMatchObject({ kind: "correct" });
   });
 
-  it("of the last charge gets a kept answer under the same key alone", () => {
+  it("a voucher of the last charge gets a kept answer under the same key alone", () => {
     const keyed = { last: { ...last, keyHash: "key" } };
     expect(admit(100n, keyed, { keyHash: "key" })).toMatchObject({ kind: "repeat" });
     expect(admit(100n, keyed, { keyHash: "other" })).toMatchObject({ kind: "correct" });

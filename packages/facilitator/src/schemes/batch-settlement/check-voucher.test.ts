@@ -97,7 +97,7 @@ async function ask({ channelConfig, voucher }: Awaited<ReturnType<typeof present
 }
 
 describe("a voucher", () => {
-  it("of the channel's signer is accepted, and can be claimed", async () => {
+  it("a voucher of the channel's signer is accepted, and can be claimed", async () => {
     for (const ceiling of [1n, deposited, 2n ** 128n - 1n]) {
       const message = await present(ceiling);
       expect(judge(message)).toBeUndefined();
@@ -134,7 +134,7 @@ describe("a voucher", () => {
     }
   });
 
-  it("in upper case is the same voucher, and with white space or an odd digit none", async () => {
+  it("a voucher in upper case is the same voucher, and with white space or an odd digit none", async () => {
     const signature = await channels.signVoucher(config, 500n);
     const upper = `0x${signature.slice(2).toUpperCase()}`;
     const loud = await present(500n, {
@@ -153,7 +153,7 @@ describe("a voucher", () => {
     }
   });
 
-  it("of another key is refused by both", async () => {
+  it("a voucher of another key is refused by both", async () => {
     const { relayer } = devnet.accounts;
     const signature = await channels.signVoucher(config, 500n, relayer);
     const message = await present(500n, { signature });
@@ -161,7 +161,7 @@ describe("a voucher", () => {
     expect(await ask(message)).toBe("InvalidSignature");
   });
 
-  it("for another receiver, authorizer, token, delay or salt than the offer's is refused", async () => {
+  it("a voucher for another receiver, authorizer, token, delay or salt than the offer's is refused", async () => {
     const other = toLowerHex(devnet.accounts.relayer.address);
     const cases = [
       [{ receiver: other }, "receiver_mismatch"],
@@ -180,7 +180,7 @@ describe("a voucher", () => {
     expect(await ask(salted)).toBe("ClaimExceedsBalance");
   });
 
-  it("for an id that is not its config's is refused, and one for another chain or contract is", async () => {
+  it("a voucher for an id that is not its config's is refused, and one for another chain or contract is", async () => {
     const wrong = await present(500n, { channelId: toHex(7, { size: 32 }) });
     expect(judge(wrong)).toBe("invalid_batch_settlement_evm_channel_id_mismatch");
     const message = await present(500n);
@@ -194,14 +194,14 @@ describe("a voucher", () => {
     }
   });
 
-  it("without a payerAuthorizer is refused: the payer's code could refuse its claim later", async () => {
+  it("a voucher without a payerAuthorizer is refused: the payer's code could refuse its claim later", async () => {
     const change = { payerAuthorizer: zeroAddress } as const;
     const channelId = channels.idOf({ ...config, ...change });
     const message = await present(500n, { config: change, channelId });
     expect(judge(message)).toBe("payer_not_accepted");
   });
 
-  it("for a signer with code is judged by its key, as the escrow does", async () => {
+  it("a voucher for a signer with code is judged by its key, as the escrow does", async () => {
     const [signer] = devnet.accounts.others;
     if (signer === undefined) throw new Error("No other accounts.");
     await devnet.delegate(signer, await devnet.deploySmartAccount({ answer: "refuses" }));

@@ -14,8 +14,8 @@ import type { ChannelDigests } from "./channel-digests.ts";
 const zeroAddress: Address = `0x${"0".repeat(40)}`;
 
 /**
- * Checks a voucher without a key and without the chain. Whatever passes can be claimed, as far as
- * its signature goes: the escrow's rules, byte by byte.
+ * Checks a voucher without a key and without the chain. A voucher that passes can be claimed, as
+ * far as its signature goes: the escrow's rules, byte by byte.
  *
  * A `payerAuthorizer` of zero is refused. The payer's code would then decide about each claim, and
  * could change its mind after the sale.

@@ -33,7 +33,7 @@ describe("a deciding hook", () => {
     ["rejects", () => Promise.reject(new Error("the hook broke")), "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "closed" }), "closed"],
   ])(
-    "that %s before settling leaves nothing queued or sent, and the same payment valid",
+    "a deciding hook that %s before settling leaves nothing queued or sent, and the same payment valid",
     async (_, refuse, errorReason) => {
       let isOpen = false;
       const { devnet, facilitator, pay, balanceOf } = await begin({
@@ -58,7 +58,7 @@ describe("a deciding hook", () => {
     ["throws", explode, "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "blocked" }), "blocked"],
   ])(
-    "that %s before verifying makes the payment invalid, without secrets in the reason",
+    "a deciding hook that %s before verifying makes the payment invalid, without secrets in the reason",
     async (_, refuse, invalidReason) => {
       let isOpen = false;
       const { facilitator, pay } = await begin({

@@ -22,7 +22,7 @@ describe("a first endpoint", () => {
     ["refuses each transaction as one with a used nonce", refuse("nonce too low")],
     ["refuses each transaction as invalid", refuse("invalid sender")],
     ["refuses each transaction by a rule of its own", refuse("rejected by policy")],
-  ])("that %s leaves them to the second one", async (_what, answer) => {
+  ])("a first endpoint that %s leaves them to the second one", async (_case, answer) => {
     here = await startSettlingDevnet("sqlite");
     const { devnet, start, pay, balanceOf } = here;
     idle = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) =>
@@ -47,25 +47,28 @@ describe("a first endpoint", () => {
     ["receipts", ["eth_getTransactionReceipt"], { result: null }],
     ["readable receipts", ["eth_getTransactionReceipt"], refuse("method not found")()],
     ["receipts and logs", ["eth_getTransactionReceipt", "eth_getLogs"], { result: null }],
-  ])("without %s leaves no paid request without its answer", async (_what, methods, answer) => {
-    here = await startSettlingDevnet("sqlite");
-    const { devnet, start, pay, balanceOf } = here;
-    idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
-      if (!methods.includes(method)) return ask();
-      return method === "eth_getLogs" ? { result: [] } : answer;
-    });
-    const facilitator = await start({
-      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
-      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
-      settleTimeoutSeconds: 30,
-    });
+  ])(
+    "a first endpoint without %s leaves no paid request without its answer",
+    async (_case, methods, answer) => {
+      here = await startSettlingDevnet("sqlite");
+      const { devnet, start, pay, balanceOf } = here;
+      idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        if (!methods.includes(method)) return ask();
+        return method === "eth_getLogs" ? { result: [] } : answer;
+      });
+      const facilitator = await start({
+        network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+        times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+        settleTimeoutSeconds: 30,
+      });
 
-    for (let count = 0; count < 2; count += 1) {
-      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-    }
+      for (let count = 0; count < 2; count += 1) {
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      }
 
-    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
-  });
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+    },
+  );
 
   it.each([
     "eth_call",
@@ -78,7 +81,7 @@ describe("a first endpoint", () => {
     "eth_feeHistory",
     "eth_getBalance",
     "eth_getLogs",
-  ])("that fails only %s stops no sale", async (failing) => {
+  ])("a first endpoint that fails only %s stops no sale", async (failing) => {
     here = await startSettlingDevnet("sqlite");
     const { devnet, start, pay, balanceOf } = here;
     idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
@@ -99,7 +102,7 @@ describe("a first endpoint", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("without logs hides no execution by another sender", async () => {
+  it("a first endpoint without logs hides no execution by another sender", async () => {
     here = await startSettlingDevnet("sqlite");
     const { devnet, start, pay } = here;
     idle = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>

@@ -96,7 +96,7 @@ describe("a node that misreports a broadcast", () => {
     ["returns an unknown error text", "the moon is full"],
     ["returns no answer", undefined],
   ])(
-    "and %s has no effect: the payment is paid once, whether the node has it or not",
+    "a node that misreports a broadcast and %s has no effect: the payment is paid once, whether the node has it or not",
     async (_, says) => {
       const message = says === undefined ? {} : { says };
       const { devnet, start, network, pay, balanceOf, broadcasts, lies } = await begin({
@@ -116,7 +116,7 @@ describe("a node that misreports a broadcast", () => {
     },
   );
 
-  it("and never accepts it gets another transaction for its nonce: the payment goes with the next", async () => {
+  it("a node that misreports a broadcast and never accepts it gets another transaction for its nonce: the payment goes with the next", async () => {
     const refusal = { isForwarded: false, says: "invalid transaction: not for us" };
     const { devnet, start, network, pay, balanceOf, broadcasts } = await begin({
       lies: [refusal, refusal, refusal],
@@ -129,7 +129,7 @@ describe("a node that misreports a broadcast", () => {
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
-  it("and rejects each attempt makes a payment fail in the end, instead of consuming nonces", async () => {
+  it("a node that misreports a broadcast and rejects each attempt makes a payment fail in the end, instead of consuming nonces", async () => {
     const { devnet, start, network, pay } = await begin({
       lies: [],
       refuse: (raw) => (parseTransaction(raw).data ? "invalid transaction: not for us" : undefined),
@@ -143,7 +143,7 @@ describe("a node that misreports a broadcast", () => {
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(8);
   });
 
-  it("as unaffordable for the relayer gets no higher offer", async () => {
+  it("a node that misreports a broadcast as unaffordable for the relayer gets no higher offer", async () => {
     const refusal = { isForwarded: false, says: "insufficient funds for gas * price + value" };
     const { start, network, pay, broadcasts, lies } = await begin({
       lies: Array.from({ length: 6 }, () => refusal),
@@ -158,7 +158,7 @@ describe("a node that misreports a broadcast", () => {
     expect(await settled).toMatchObject({ success: true });
   });
 
-  it("as underpriced at every price does not raise the fee without end", async () => {
+  it("a node that misreports a broadcast as underpriced at every price does not raise the fee without end", async () => {
     const refusal = { isForwarded: false, says: "transaction underpriced" };
     const { devnet, start, network, pay, broadcasts, lies } = await begin({
       lies: Array.from({ length: 200 }, () => refusal),

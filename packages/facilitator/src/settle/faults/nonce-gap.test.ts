@@ -81,7 +81,7 @@ describe("a node that reports a nonce above the true one", () => {
   it.each([
     ["as nodes of another chain do", 3, { chainId: "0x1" }],
     ["in answers that contradict each other", 2, {}],
-  ])("far above it, %s, is ignored", async (_what, lies, chain) => {
+  ])("far above it, %s, is ignored", async (_case, lies, chain) => {
     const { start, pay, options, countUsed } = await begin(lies, { by: 100_000, ...chain });
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
@@ -198,7 +198,7 @@ describe("a node that reports a nonce far below the true one", () => {
   });
 
   it.each([5, 300])(
-    "for good, at the right block, holds up no relayer whose restored ledger lacks %i nonces",
+    "a node that reports a nonce far below the true one for good, at the right block, holds up no relayer whose restored ledger lacks %i nonces",
     async (nonce) => {
       const { devnet, start, pay, options, countUsed, balanceOf } = await begin(0);
       const { relayer, seller } = devnet.accounts;
@@ -218,7 +218,7 @@ describe("a node that reports a nonce far below the true one", () => {
     },
   );
 
-  it("for good gets no second transaction of a payment: the ledger has included ones above it", async () => {
+  it("a node that reports a nonce far below the true one for good gets no second transaction of a payment: the ledger has included ones above it", async () => {
     const { devnet, start, pay, options, countUsed, lying, warnings, balanceOf } = await begin(0, {
       by: -100_000,
     });

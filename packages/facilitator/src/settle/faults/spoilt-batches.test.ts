@@ -151,7 +151,7 @@ async function createBurner({ devnet, pay }: SettlingDevnet) {
 
 describe("a payer that burns all gas of a batch", () => {
   it.each([0, 4, 7])(
-    "at place %i costs its neighbours one attempt, and no money",
+    "a payer that burns all gas of a batch at place %i costs its neighbours one attempt, and no money",
     async (place) => {
       settling = await startSettlingDevnet("sqlite");
       const { devnet, start, pay, balanceOf } = settling;

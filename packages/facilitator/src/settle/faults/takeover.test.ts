@@ -53,7 +53,7 @@ const places: readonly [FaultPointName, readonly string[]][] = [
 
 describe.each(enginesByDay("sqlite"))("a process that is killed, on %s", (engine) => {
   it.each(places)(
-    "after %s has its payments concluded by another, each paid once",
+    "a process killed after %s has its payments concluded by another, each paid once",
     async (place, ends) => {
       settling = await startSettlingDevnet(engine);
       const { devnet, start, pay, balanceOf } = settling;

@@ -73,7 +73,7 @@ describe("a process leaves a payment", () => {
     expect(patienceOf(able, { sweepMs })(processId)).toBe(patienceMs);
   });
 
-  it("to none without a relayer after a takeover, and to settlers as before", () => {
+  it("a process leaves a payment to none without a relayer after a takeover, and to settlers as before", () => {
     const able = { ...createAble({ rich: 0 }), sweep: { isTakeover: true } };
     expect(patienceOf(able, { sweepMs })("without")).toBe(0);
     expect(patienceOf(able, { sweepMs })("settler")).toBe(4_500);

@@ -35,7 +35,7 @@ function live({ blocks, rate, usualMs, follows = true }: World) {
   const waits: number[] = [];
   let queue: number[] = [];
   let flight: { at: number; payments: number[]; includedAt?: number }[] = [];
-  let [transactions, mostInFlight] = [0, 0];
+  let [transactions, maxInFlight] = [0, 0];
   let nextPayment = 0;
   let block = 0;
 
@@ -54,7 +54,7 @@ function live({ blocks, rate, usualMs, follows = true }: World) {
       queue = queue.slice(maxPayments);
       transactions += 1;
     }
-    mostInFlight = Math.max(mostInFlight, flight.length);
+    maxInFlight = Math.max(maxInFlight, flight.length);
   }
 
   const endsAt = (blocks.at(-1) ?? 0) - 1;
@@ -83,7 +83,7 @@ function live({ blocks, rate, usualMs, follows = true }: World) {
     p99: waits[Math.floor(waits.length * 0.99)] ?? Number.NaN,
     gas: paymentGas + (transactions * transactionGas) / waits.length,
     transactions,
-    mostInFlight,
+    maxInFlight,
   };
 }
 
@@ -137,7 +137,7 @@ describe("payments that wait behind a transaction", () => {
   it("gather while the chain stops, so that few transactions wait for its next block", () => {
     const before = regular(1_000, 100);
     const blocks = [...before, 220_000, ...regular(1_000, 60).map((each) => 221_000 + each)];
-    expect(live({ blocks, rate: 0.5, usualMs: 1_000 }).mostInFlight).toBeLessThanOrEqual(7);
+    expect(live({ blocks, rate: 0.5, usualMs: 1_000 }).maxInFlight).toBeLessThanOrEqual(7);
   });
 
   it("gather on a chain that mines at once", () => {

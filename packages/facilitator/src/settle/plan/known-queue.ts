@@ -141,7 +141,7 @@ function createLane(queues: Queues, lane: Lane): KnownQueue {
       for (const id of known.keys()) unread.add(id);
       known.clear();
     },
-    // Of which lane an unread one is, only its row says.
+    // The lane of an unread payment stands in its row alone.
     count: (upTo) => Math.min(known.size + unread.size, upTo),
     async first(limit) {
       if (unread.size > 0) await readUnread(queues);
@@ -162,7 +162,7 @@ function sizeOf({ lanes, unread }: Queues): number {
 async function readUnread({ ledger, network, lanes, unread }: Queues): Promise<void> {
   while (unread.size > 0) {
     const ids = [...unread].slice(0, maxRead);
-    // One that is adopted during the read is read again.
+    // A payment that is adopted during the read is read again.
     for (const id of ids) unread.delete(id);
     try {
       for (const queued of await readQueued(ledger, { network, ids })) {
@@ -173,7 +173,7 @@ async function readUnread({ ledger, network, lanes, unread }: Queues): Promise<v
       throw error;
     }
   }
-  // Older ones were left by others, or have lost a race: they go first.
+  // Older payments were left by others, or have lost a race: they go first.
   for (const lane of [lanes.shared, lanes.alone]) sort(lane);
 }
 

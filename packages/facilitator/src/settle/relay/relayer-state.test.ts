@@ -33,14 +33,14 @@ function relayerWith(content: "payments" | "calls" | "filler"): RelayerState {
 }
 
 describe("the transactions of a relayer in flight", () => {
-  it("that carry payments let others gather behind them", () => {
+  it("the transactions of a relayer in flight that carry payments let others gather behind them", () => {
     const relayer = relayerWith("payments");
     expect(hasShared(relayer)).toBe(true);
     expect(flightOf([relayer])).toEqual({ oldestAt: 1_000, newestAt: 1_000 });
     expect(countCalls(relayer)).toBe(0);
   });
 
-  it("that make calls of ours keep no payment waiting", () => {
+  it("the transactions of a relayer in flight that make calls of ours keep no payment waiting", () => {
     const relayer = relayerWith("calls");
     expect(hasShared(relayer)).toBe(false);
     expect(flightOf([relayer])).toBeUndefined();

@@ -67,7 +67,7 @@ describe("a remote signer", () => {
       "of a high s in hex",
       async ({ hash }) => `0x${Buffer.from(signDer(hash, "high")).toString("hex").slice(8)}`,
     ],
-  ])("refuses a signature %s", async (_what, sign) => {
+  ])("refuses a signature %s", async (_case, sign) => {
     const signer = createRemoteSigner({ address, sign });
     await expect(signer.signTransaction(modern)).rejects.toMatchObject({ kind: "wrong" });
   });
@@ -80,7 +80,7 @@ describe("a remote signer", () => {
       ["nonce", { nonce: 8 }],
       ["gas", { gas: 70_000n }],
     ],
-  )("refuses a transaction with another %s than was asked", async (_what, change) => {
+  )("refuses a transaction with another %s than was asked", async (_case, change) => {
     for (const transaction of transactions) {
       const signer = createRemoteSigner({
         address,

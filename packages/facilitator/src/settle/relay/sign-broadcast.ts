@@ -1,6 +1,6 @@
 import { type Address, type Hex, keccak256 } from "@coinslot/protocol";
-import type { BroadcastsTable } from "../../ledger/schema.ts";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import type { BroadcastsTable } from "../../ledger/transactions-schema.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 

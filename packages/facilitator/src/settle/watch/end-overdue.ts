@@ -46,7 +46,7 @@ const maxAtOnce = 500;
  * - `queued`: a head whose time is past `validBefore` decides. Buyers wait for it, and a failed
  *   payment is watched until a final block has the last word.
  * - `submitted`: a final block of that kind decides. Without it, a transaction that is never mined
- *   would hold its payers' promises for ever.
+ *   would hold its payers' commitments for ever.
  *
  * The clock says only that there may be such payments, so that the next head is read soon. One look
  * reads the state of all of them in one batch, and the logs of those that are used.

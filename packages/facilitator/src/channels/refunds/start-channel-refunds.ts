@@ -9,13 +9,13 @@ import {
 } from "../../ledger/channels/channel-refunds.ts";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { type LockOutcome, lockRefund, type NewRefund } from "../../ledger/channels/lock-refund.ts";
+import { createWorkLease } from "../../ledger/work-lease.ts";
 import { keepLooking } from "../../refunds/keep-looking.ts";
 import { isReady } from "../../settle/relay/relayer-context.ts";
 import { refundRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { createClaimsLease } from "../claims/claims-lease.ts";
 import { readChannels } from "../watch/read-channels.ts";
-import { advanceRefund } from "./advance-refund.ts";
+import { advanceChannelRefund } from "./advance-channel-refund.ts";
 import type { RefundMemory } from "./refund-round.ts";
 
 /** Refunds of one network's channels, in one process. */
@@ -51,7 +51,7 @@ const pollMs = 200;
  *
  * @param options.onSent the chain has an event soon
  */
-export function startRefunds(
+export function startChannelRefunds(
   channels: ChannelsContext,
   { onSent }: { onSent: () => void },
 ): RunningRefunds {
@@ -59,7 +59,7 @@ export function startRefunds(
   const { ledger, clock, logger, times } = context;
   const { network } = settlement;
   const memory: RefundMemory = { rests: new Map() };
-  const lease = createClaimsLease(channels, "refunds");
+  const lease = createWorkLease(context, `channels:refunds:${place.network}`);
   const waits = new Map<string, Promise<ChannelRefund | undefined>>();
   let isBusy = false;
   let isStopped = false;
@@ -102,7 +102,7 @@ export function startRefunds(
     if (!mayWork) return times.leaseMs;
     for (const refund of open) {
       try {
-        await advanceRefund(channels, memory, refund);
+        await advanceChannelRefund(channels, memory, refund);
       } catch (err) {
         if (isStopped) break;
         const { channelId: channel } = refund;

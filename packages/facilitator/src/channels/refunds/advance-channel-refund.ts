@@ -3,6 +3,7 @@ import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
 import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
+import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { planRefund, type RefundPlan } from "./plan-refund.ts";
@@ -18,8 +19,6 @@ import { sendRefund, tryRefund } from "./send-refund.ts";
 
 const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
 const noBalance = "invalid_batch_settlement_evm_refund_no_balance";
-const firstRestMs = 5_000;
-const longestRestMs = 600_000;
 
 /**
  * Brings one refund as far as the chain allows: signs it, sends it again, notes its events, ends
@@ -27,7 +26,7 @@ const longestRestMs = 600_000;
  *
  * @throws RefundMovedError, RpcError, ZodError, DatabaseError; what was stored stays
  */
-export async function advanceRefund(
+export async function advanceChannelRefund(
   channels: ChannelsContext,
   memory: RefundMemory,
   refund: OpenRefund,
@@ -190,10 +189,8 @@ async function resend(
   if (transaction === undefined || transaction.state === "open") return;
   if (transaction.state === "included" && transaction.blockNumber > head.number) return;
   const now = clock.now();
-  const { until = 0, attempts = 0 } = rests.get(refund.id) ?? {};
-  if (until > now) return;
-  const restMs = Math.min(longestRestMs, firstRestMs * 2 ** Math.min(attempts, 10));
-  rests.set(refund.id, { until: now + restMs, attempts: attempts + 1 });
+  if ((rests.get(refund.id)?.until ?? 0) > now) return;
+  backOff(rests, refund.id, { now });
   const { channelId: channel, network } = refund;
   const error = await tryRefund(channels, found, signed);
   if (error !== undefined) {
