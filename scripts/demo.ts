@@ -99,10 +99,10 @@ async function demo(market: Market): Promise<void> {
   const after = await balances();
   table([
     ["", "before", "after", "difference"],
-    ...after.map(({ who, amount }, index) => {
+    ...after.map(({ name, amount }, index) => {
       const was = before[index]?.amount ?? 0n;
       const difference = `${amount > was ? "+" : ""}${formatMoney(amount - was, decimals)}`;
-      return [who, formatMoney(was, decimals), tokens(amount), paint("green", difference)];
+      return [name, formatMoney(was, decimals), tokens(amount), paint("green", difference)];
     }),
   ]);
 
@@ -125,8 +125,8 @@ async function demo(market: Market): Promise<void> {
 
   async function balances() {
     return Promise.all(
-      Object.entries({ buyer, seller }).map(async ([who, { address }]) => ({
-        who,
+      Object.entries({ buyer, seller }).map(async ([name, { address }]) => ({
+        name,
         amount: await balanceOf(devnet, address),
       })),
     );

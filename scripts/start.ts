@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   try {
     inspector = await openInspector(market);
     operators = await openConsole(market);
-    console.log(whatToTry(market, inspector, operators));
+    console.log(firstCommands(market, inspector, operators));
     await stop;
   } finally {
     clearInterval(timer);
@@ -42,7 +42,7 @@ function readPort(text: string): number {
   throw new ConfigurationError("The example", [problem]);
 }
 
-function whatToTry(
+function firstCommands(
   { devnet, url, price, people }: Market,
   inspector: Inspector,
   operators: OpenedConsole,

@@ -2,7 +2,7 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Listening, listen } from "@coinslot/devnet";
 
-/** Load of a node: as many calls as a provider bills, in as many HTTP requests. */
+/** Load of a node: the calls that a provider bills, and their HTTP requests. */
 export interface Bill {
   requests: number;
   calls: number;
@@ -16,7 +16,7 @@ export interface CountingNode extends Listening {
 }
 
 /**
- * A server in front of a node that counts what is asked. Each answer takes `latencyMs` longer, as
+ * A server in front of a node that counts its calls. Each answer takes `latencyMs` longer, as
  * from a provider far away. Callers gather meanwhile as they would there.
  */
 export async function startCountingNode(upstream: string, latencyMs = 0): Promise<CountingNode> {

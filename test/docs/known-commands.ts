@@ -31,7 +31,7 @@ const programs: Readonly<Record<string, Check>> = {
   cd: () => [],
   node: checkNode,
   npm: checkNpm,
-  promtool: ([_check, _what, ...files]) => missingFiles(files),
+  promtool: ([_check, _case, ...files]) => missingFiles(files),
   npx: ([program = "", ...args]) =>
     program === "coinslot" ? checkCoinslot(args) : npxTools(program, args),
 };

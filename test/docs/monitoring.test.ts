@@ -87,7 +87,7 @@ describe("the alert rules", () => {
     }
   });
 
-  it("and the dashboard name metrics that exist, and counters alone where they count", async () => {
+  it("the alert rules and the dashboard name metrics that exist, and counters alone where they count", async () => {
     const types = await readExistingMetrics();
     for (const expr of [...rules.map((rule) => rule.expr), ...queries]) {
       expect(metricsIn(expr, types).length, expr).toBeGreaterThan(0);

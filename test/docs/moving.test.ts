@@ -113,7 +113,7 @@ describe("the page on moving", () => {
     ["its config", configV1, (name, value) => problemsOf({ ...bare, [name]: value })],
   ];
 
-  it.each(cases)("covers every member of %s, correctly", (_what, members, start) => {
+  it.each(cases)("covers every member of %s, correctly", (_case, members, start) => {
     const rows = hereOf(Object.keys(members));
     expect(rows.map(({ name }) => name).toSorted()).toEqual(Object.keys(members).toSorted());
     for (const { name, here } of rows) {

@@ -112,7 +112,7 @@ async function takenSince(before: Awaited<ReturnType<typeof takings>>) {
 }
 
 describe("two processes of one seller", () => {
-  it("both sell", async () => {
+  it("two processes of one seller both sell", async () => {
     const path = balancePath(devnet.accounts.buyer.address);
     for (let count = 0; count < 4; count += 1) {
       const headers = { "PAYMENT-SIGNATURE": await sign(devnet.accounts.buyer, path) };

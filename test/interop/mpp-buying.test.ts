@@ -138,7 +138,7 @@ function income(): Promise<bigint> {
 
 describe("our client buys by MPP", () => {
   it.each(["/weather", "/stream"])(
-    "from our seller, on %s, for exactly the price",
+    "our client buys by MPP from our seller, on %s, for exactly the price",
     async (path) => {
       const seller = await openOwn();
       const before = await income();
@@ -154,7 +154,7 @@ describe("our client buys by MPP", () => {
     },
   );
 
-  it("from our seller that loses its answer: once, and delivered by the same credential", async () => {
+  it("our client buys by MPP from our seller that loses its answer: once, and delivered by the same credential", async () => {
     const seller = await openOwn({ lost: 1 });
     const before = await income();
     const { pay, signatures } = buyer();
@@ -165,7 +165,7 @@ describe("our client buys by MPP", () => {
     expect([signatures(), seller.runs()]).toEqual([1, 1]);
   });
 
-  it("from our seller, resumed by a second client after the first one gave up", async () => {
+  it("our client buys by MPP from our seller, resumed by a second client after the first one gave up", async () => {
     const seller = await openOwn({ lost: 1 });
     const before = await income();
     const first = buyer({ maxAttempts: 1 });
@@ -180,7 +180,7 @@ describe("our client buys by MPP", () => {
     expect([first.signatures(), second.signatures(), seller.runs()]).toEqual([1, 0, 1]);
   });
 
-  it("from the reference's seller, whose receipt the chain proves", async () => {
+  it("our client buys by MPP from the reference's seller, whose receipt the chain proves", async () => {
     const seller = await openReference();
     const before = await income();
     const { pay, signatures } = buyer();

@@ -107,7 +107,7 @@ describe("the legacy clients of version 1", () => {
   it.each([
     ["Plasma, without a legacy name", 9745],
     ["Stable, with a name unknown to them", 988],
-  ])("buy on Base Sepolia from a route that is also sold on %s", async (_what, otherChainId) => {
+  ])("buy on Base Sepolia from a route that is also sold on %s", async (_case, otherChainId) => {
     const devnet = await startDevnet({ chainId: 84532 });
     const other = await startDevnet({ chainId: otherChainId });
     const facilitator = createFacilitator({

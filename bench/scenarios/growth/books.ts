@@ -31,8 +31,8 @@ async function booksOn(engine: Engine): Promise<Figure[]> {
     const before = await measureSize(url);
     const posted = await post(url);
     const after = await measureSize(url);
-    const name = (what: string) =>
-      `books: ${what}, ${rows.toLocaleString("en")} payments, ${engine}`;
+    const name = (measured: string) =>
+      `books: ${measured}, ${rows.toLocaleString("en")} payments, ${engine}`;
     const month = (seconds: number) => ({ value: (seconds / rows) * monthRows, unit: "s" });
     const exports: Figure[] = [];
     for (const args of [[], ["--by", "day", "route"], ["--format", "beancount"]]) {

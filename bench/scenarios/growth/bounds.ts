@@ -113,14 +113,14 @@ async function comeAndLeave(devnet: Devnet, port: number): Promise<Figure[]> {
   });
   await Promise.all(Array.from({ length: connections }, () => visit({ port, agent })));
   let waiting = 0;
-  let mostWaiting = 0;
+  let maxWaiting = 0;
   const started = performance.now();
   const visits: Promise<Visit>[] = [];
   while (visits.length < others.length) {
     const due = Math.min(others.length, ((performance.now() - started) * rate) / 1_000);
     for (const header of others.slice(visits.length, due)) {
       waiting += 1;
-      mostWaiting = Math.max(mostWaiting, waiting);
+      maxWaiting = Math.max(maxWaiting, waiting);
       const ended = visit({ port, agent, header }).finally(() => {
         waiting -= 1;
       });
@@ -137,7 +137,7 @@ async function comeAndLeave(devnet: Devnet, port: number): Promise<Figure[]> {
   const refused = of("refused").map(({ ms }) => ms);
   const load = `${rate.toLocaleString("en")} paid GETs a second for ${seconds} s`;
   return [
-    { scenario: `${load}: most that waited`, ours: { value: mostWaiting, unit: "requests" } },
+    { scenario: `${load}: most that waited`, ours: { value: maxWaiting, unit: "requests" } },
     { scenario: "  sold", ours: { value: sold.length, unit: "requests" } },
     { scenario: "  p99 of those sold", ours: { value: percentile(sold, 0.99), unit: "s" } },
     { scenario: "  connections that broke", ours: { value: of("failed").length, unit: "" } },

@@ -5,7 +5,7 @@ import { cwd, stderr, stdin, stdout } from "node:process";
 import { buffer } from "node:stream/consumers";
 import { stateFolder } from "./state-folder.ts";
 
-/** A command's surroundings besides its dialogue with a person. */
+/** Input and output of a command, besides its dialogue with a person. */
 export interface Io {
   /** The folder of files without a path. */
   folder: string;
@@ -33,7 +33,7 @@ const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "
 const frameMs = 80;
 const clearLine = "\r\u001b[2K";
 
-/** The surroundings of this process. */
+/** Input and output of this process. */
 export const processIo: Io = {
   folder: cwd(),
   temporaryFolder: tmpdir(),

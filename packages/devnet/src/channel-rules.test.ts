@@ -313,7 +313,7 @@ describe("a refund", () => {
     await expect(late).rejects.toThrow("ClaimExceedsBalance");
   });
 
-  it("in a multicall is reverted with the call that reverts", async () => {
+  it("a refund in a multicall is reverted with the call that reverts", async () => {
     const config = await open();
     const row = await channels.rowOf(config, 1001n);
     const calls = [
@@ -378,7 +378,7 @@ describe("a timed withdrawal", () => {
     );
   });
 
-  it("by the payerAuthorizer pays the payer, and closes an unused channel", async () => {
+  it("a timed withdrawal by the payerAuthorizer pays the payer, and closes an unused channel", async () => {
     const { relayer } = devnet.accounts;
     const config = await open({ payerAuthorizer: toLowerHex(relayer.address) });
     await channels.withdraw(config, 1000n, relayer);

@@ -57,8 +57,8 @@ export function startProgram(
           for (const stream of [child.stdout, child.stderr]) stream.off("data", check);
           end();
         };
-        const fail = (what: string) =>
-          settle(() => reject(new Error(`${what} without ${pattern}:\n${printed.both}`)));
+        const fail = (reason: string) =>
+          settle(() => reject(new Error(`${reason} without ${pattern}:\n${printed.both}`)));
         const check = () => {
           const found = pattern.exec(printed.both);
           if (found !== null) settle(() => resolve(found));

@@ -158,9 +158,9 @@ export function readConfiguration(input: unknown): IndexerConfiguration {
 }
 
 function findDuplicates({ chains }: z.output<typeof optionsSchema>): string[] {
-  const twice = (what: string, values: readonly (string | number)[]) =>
+  const twice = (kind: string, values: readonly (string | number)[]) =>
     [...new Set(values.filter((value, index) => values.indexOf(value) !== index))].map(
-      (value) => `${what} ${value} is listed twice`,
+      (value) => `${kind} ${value} is listed twice`,
     );
   return [
     ...twice(

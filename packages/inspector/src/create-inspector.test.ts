@@ -168,14 +168,14 @@ describe("a refused payment", () => {
       { accepted: { amount: "10" } },
     ],
     ["another asset", "asset", /accepted\.asset/, { accepted: { asset: other } }],
-  ])("for %s names the check %s", async (_case, check, says, changes) => {
+  ])("a refused payment for %s names the check %s", async (_case, check, says, changes) => {
     const cycle = await refuse(changes);
     const failed = cycle.legs.at(-1)?.payment?.failed;
     expect(failed?.check).toBe(check);
     expect(failed?.says).toMatch(says);
   });
 
-  it("for a changed message names the signer", async () => {
+  it("a refused payment for a changed message names the signer", async () => {
     const inspector = await shop.inspect();
     const { header } = await signPayment(shop);
     const message = JSON.parse(Buffer.from(header, "base64").toString());
@@ -190,7 +190,7 @@ describe("a refused payment", () => {
     });
   });
 
-  it("that cannot be decoded shows the fault, and the JSON there is", async () => {
+  it("a refused payment that cannot be decoded shows the fault, and the JSON there is", async () => {
     const inspector = await shop.inspect();
     const url = `${inspector.proxyUrl}/weather`;
     const bad = Buffer.from(

@@ -32,7 +32,13 @@ export interface Inspector extends Omit<CycleBoard, "open"> {
 }
 
 /**
- * Starts a proxy before a seller under development, which joins what passes into 402 cycles.
+ * Starts a proxy before a seller under development, which joins its exchanges into 402 cycles.
+ *
+ * @example
+ * ```ts
+ * const inspector = await startInspector({ seller: "http://localhost:4021" });
+ * console.log(`Buyers ask at ${inspector.proxyUrl}, people look at ${inspector.pageUrl}`);
+ * ```
  *
  * @throws TypeError for a seller that is no origin by http or https
  */

@@ -69,7 +69,7 @@ describe("an address", () => {
 });
 
 describe("a special-purpose or malformed address", () => {
-  it.each(otherAddresses)("is not public, %s: %s", (_what, address) => {
+  it.each(otherAddresses)("is not public, %s: %s", (_case, address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });
@@ -109,7 +109,7 @@ describe("a callback URL", () => {
     ["IPv6 loopback", "https://[::1]/"],
     ["IPv4-mapped", "https://[::ffff:10.0.0.1]/"],
     ["NAT64", "https://[64:ff9b::10.0.0.1]/"],
-  ])("is ignored that %s", (_what, header) => {
+  ])("is ignored that %s", (_case, header) => {
     expect(readCallbackUrl(header, { allowPrivate: false })).toBeUndefined();
   });
 

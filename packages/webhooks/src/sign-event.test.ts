@@ -40,7 +40,7 @@ describe("a webhook secret", () => {
     ["is too long", createSecret(65)],
     ["is no base64", `whsec_${"!".repeat(40)}`],
     ["is empty", ""],
-  ])("is refused that %s, and not repeated in the error", (_what, secret) => {
+  ])("is refused that %s, and not repeated in the error", (_case, secret) => {
     expect(isEventSecret(secret)).toBe(false);
     expect(() => createSigner([secret])).toThrow(ConfigurationError);
     if (secret !== "") {

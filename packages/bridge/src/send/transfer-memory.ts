@@ -117,6 +117,6 @@ async function withFile(
   }
 }
 
-function unavailable(what: string, cause?: unknown): BridgeError {
-  return new BridgeError("file_unavailable", `The file of transfers in flight ${what}`, { cause });
+function unavailable(fault: string, cause?: unknown): BridgeError {
+  return new BridgeError("file_unavailable", `The file of transfers in flight ${fault}`, { cause });
 }

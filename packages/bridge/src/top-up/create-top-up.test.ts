@@ -139,7 +139,7 @@ describe("a top-up", () => {
 });
 
 describe("concurrent top-ups", () => {
-  it("to the same chain share one transfer", async () => {
+  it("concurrent top-ups to the same chain share one transfer", async () => {
     const { plasma, buyer, balanceOf } = world();
     const { ask, proposals } = create();
     expect(await Promise.all([ask(needOf()), ask(needOf()), ask(needOf())])).toEqual([

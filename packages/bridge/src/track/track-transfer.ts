@@ -36,8 +36,8 @@ export async function trackTransfer(
   const source = await findSourceChain(context);
   const resend = transaction && (await createResender(context, { source, hash, transaction }));
   const isWanted = () => signal?.aborted !== true && clock.now() < deadline;
-  const what = { source, hash, contract, confirmations, isWanted };
-  const read = createTransferReader(context, what);
+  const wanted = { source, hash, contract, confirmations, isWanted };
+  const read = createTransferReader(context, wanted);
   const poll = async () => {
     const progress = await read();
     if (progress.state === "pending" && resend) await resend();

@@ -112,7 +112,7 @@ describe("an HTTP answer", () => {
     expect(headers["retry-after"]).toBe("3");
   });
 
-  test("that is empty is an empty text", async () => {
+  test("an HTTP answer that is empty is an empty text", async () => {
     answerWith("");
     expect(await post()).toMatchObject({ status: 200, text: "" });
   });
@@ -128,12 +128,15 @@ describe("an HTTP answer", () => {
     expect(await post({ maxResponseBytes: bytes - 1 })).toMatchObject({ text: undefined });
   });
 
-  test.each(["gzip", "br"])("that is empty needs no decompression: %s", async (encoding) => {
-    answerWith("", { "Content-Encoding": encoding, "Content-Length": "0" });
-    expect(await post()).toMatchObject({ status: 200, text: "" });
-  });
+  test.each(["gzip", "br"])(
+    "an HTTP answer that is empty needs no decompression: %s",
+    async (encoding) => {
+      answerWith("", { "Content-Encoding": encoding, "Content-Length": "0" });
+      expect(await post()).toMatchObject({ status: 200, text: "" });
+    },
+  );
 
-  test("that breaks off during decompression is an error", async () => {
+  test("an HTTP answer that breaks off during decompression is an error", async () => {
     answerWith(gzipSync(answer).subarray(0, 40), { "Content-Encoding": "gzip" });
     await expect(post()).rejects.toThrow();
   });
@@ -152,7 +155,7 @@ describe("an HTTP answer", () => {
     await expect.poll(() => isGone).toBe(true);
   });
 
-  test("that switches protocols is an error", async () => {
+  test("an HTTP answer that switches protocols is an error", async () => {
     handle = ({ socket }) => {
       socket.write("HTTP/1.1 101 Switching Protocols\r\n");
       socket.write("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
@@ -160,7 +163,7 @@ describe("an HTTP answer", () => {
     await expect(post()).rejects.toThrow();
   });
 
-  test("that redirects is returned, and the redirect is not followed", async () => {
+  test("an HTTP answer that redirects is returned, and the redirect is not followed", async () => {
     handle = (_request, response) => {
       response.writeHead(307, { Location: href });
       response.end();

@@ -27,16 +27,19 @@ describe("an error from the node", () => {
     [-32601, "the method eth_call does not exist/is not available"],
     [-32603, "Internal error"],
     [-32000, "execution aborted (timeout = 5s)"],
-  ])("that is the node's own sends the call to the next endpoint: %i %s", async (code, message) => {
-    const { first, pool, events } = open();
-    await pool.ready();
-    first.set(answerError(code, message));
+  ])(
+    "an error from the node that is the node's own sends the call to the next endpoint: %i %s",
+    async (code, message) => {
+      const { first, pool, events } = open();
+      await pool.ready();
+      first.set(answerError(code, message));
 
-    expect(await pool.request({ method: "eth_call", params: [{}, "latest"] })).toBe("0x");
+      expect(await pool.request({ method: "eth_call", params: [{}, "latest"] })).toBe("0x");
 
-    expect(events).toMatchObject([{ type: "endpoint-failed", endpoint: 1, kind: "refused" }]);
-    expect(stateOf(pool, 1)).toBe("ready");
-  });
+      expect(events).toMatchObject([{ type: "endpoint-failed", endpoint: 1, kind: "refused" }]);
+      expect(stateOf(pool, 1)).toBe("ready");
+    },
+  );
 
   it("is the first endpoint's where each returns one, without a second round", async () => {
     const { first, second, pool, events } = open({ patienceMs: 60_000 });

@@ -129,8 +129,8 @@ const words: Record<BookEntry["kind"], [one: string, many: string]> = {
 
 function describe({ kind, isReversal, count, route }: Movement): string {
   const [one, many] = words[kind];
-  const what = count === 1 ? one : `${count} ${many}`;
-  return `${isReversal ? "reversal of " : ""}${what}${route === undefined ? "" : `, ${route}`}`;
+  const counted = count === 1 ? one : `${count} ${many}`;
+  return `${isReversal ? "reversal of " : ""}${counted}${route === undefined ? "" : `, ${route}`}`;
 }
 
 function factsOf({ entry }: Movement): [name: string, value: string][] {

@@ -70,7 +70,7 @@ export function feeOptions(): Option[] {
 export function ownerOf(terminal: Terminal, account: string | undefined): Address {
   const owner = account ?? readWallet(terminal.env)?.address;
   if (owner === undefined) {
-    throw new UsageError("Whose tokens? Give --account, or set WALLET_SEED_PHRASE.");
+    throw new UsageError("Missing owner of the tokens. Give --account, or set WALLET_SEED_PHRASE.");
   }
   if (!isWellFormedAddress(owner)) throw new UsageError("--account is not an address.");
   return owner;

@@ -49,12 +49,12 @@ function describeStop({ kind, name, reason, stoppedAt }: Stop): Check {
   const since = `${new Date(stoppedAt).toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const words = `"${showUnsafe(reason)}"`;
   const route = showUnsafe(name);
-  const [what, option] = {
+  const [target, option] = {
     network: [`payments on ${name}`, `--network ${name}`],
     route: [`payments of the route ${route}`, `--route '${route}'`],
     float: [`refunds of the float ${name}`, `--float ${name}`],
   }[kind];
-  const found = `New ${what} are stopped since ${since}: ${words}. End it by coinslot start ${option}`;
+  const found = `New ${target} are stopped since ${since}: ${words}. End it by coinslot start ${option}`;
   return { topic, status: "warning", found };
 }
 

@@ -64,8 +64,8 @@ async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<
     return [{ ...subject, status: "skipped", found }];
   }
   const findings = await checkTokens({ network: network.network, assets, domains }, pool);
-  const which = knownToken
+  const accepted = knownToken
     ? `${symbolOf(knownToken)} has the expected domain`
     : "EIP-3009 is there";
-  return toChecks(subject, findings, `${which} (${assets.join(", ")})`);
+  return toChecks(subject, findings, `${accepted} (${assets.join(", ")})`);
 }

@@ -14,7 +14,7 @@ import { NotCheckedError } from "./seller-error.ts";
 import type { Way, WireName } from "./way.ts";
 
 /** Longest validity of a signature, in seconds: also where an offer asks for more. */
-const longestValiditySeconds = 3600;
+const maxValiditySeconds = 3600;
 
 /** A signed payment, and what became of it. */
 export interface SignedPayment {
@@ -69,7 +69,7 @@ export function openPayer(options: {
       to: toLowerHex(payTo),
       value: BigInt(amount),
       validAfter: 0n,
-      validBefore: BigInt(Math.min(asked, nowSeconds + longestValiditySeconds)),
+      validBefore: BigInt(Math.min(asked, nowSeconds + maxValiditySeconds)),
       nonce: way.bound?.nonce ?? bytesToHex(crypto.getRandomValues(new Uint8Array(32))),
       ...changes,
     };

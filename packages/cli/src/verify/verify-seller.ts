@@ -8,8 +8,8 @@ import type { Check } from "./check.ts";
 import { makePlan, type Plan, type RouteOffers } from "./make-plan.ts";
 import { type Offers, offeredWires, readOffers } from "./offers/read-offers.ts";
 import type { ChainRecord } from "./open-chain.ts";
+import { openFundedPayer } from "./open-funded-payer.ts";
 import { openPayer, type Payer } from "./open-payer.ts";
-import { openPurse } from "./open-purse.ts";
 import { type Asker, createAsker, createProbe, type OfferProbe } from "./probe.ts";
 import type { Target } from "./read-target.ts";
 import { type Row, runChecks } from "./run-checks.ts";
@@ -65,7 +65,7 @@ export async function verifySeller(run: Verification): Promise<Verified> {
     const tools = { offers, payments: undefined, reason };
     return { rows: await runChecks(checks, tools), plan, payer: undefined };
   }
-  const { account, chain, close } = await openPurse({ ...run, network, token, plan });
+  const { account, chain, close } = await openFundedPayer({ ...run, network, token, plan });
   const payer = openPayer({
     account,
     plan,

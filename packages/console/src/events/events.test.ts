@@ -115,7 +115,7 @@ it("are bounded: of a session, and of all, of which each session has its share",
   await expect.poll(() => streams.filter(isLive)).toHaveLength(32);
 });
 
-it("of readers keep no operator from its own", async () => {
+it("events of readers keep no operator from its own", async () => {
   const [key, readerKey] = ["k".repeat(32), "r".repeat(32)];
   const { url } = await startTestConsole(gone, { key, readerKey, readOnLoopback: true });
   for (let session = 0; session < 5; session += 1) {

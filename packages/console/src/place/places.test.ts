@@ -57,7 +57,7 @@ describe("a request of this machine", () => {
     ["X-Real-IP", "1.2.3.4"],
     ["Via", "1.1 proxy"],
     ["CF-Connecting-IP", "1.2.3.4"],
-  ])("that a proxy has passed on (%s) is none", async (name, value) => {
+  ])("a request of this machine that a proxy has passed on (%s) is none", async (name, value) => {
     const { url } = await startTestConsole(operator, { readOnLoopback: true });
     expect(await roleWith(url, { [name]: value })).toBe(421);
     const configured = await startTestConsole(operator, {

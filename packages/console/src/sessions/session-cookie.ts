@@ -6,7 +6,7 @@ const plainName = "coinslot_console";
 const maxCandidates = 8;
 
 /** Base path of the console, and the place of a request. */
-interface Surroundings {
+interface CookieScope {
   place: Place;
   base: string;
 }
@@ -25,7 +25,7 @@ export function readSessionCookies({ headers }: IncomingMessage, { origin }: Pla
 /** Hands the cookie over. `value` is `undefined` to delete it. */
 export function writeSessionCookie(
   response: ServerResponse,
-  { place, base }: Surroundings,
+  { place, base }: CookieScope,
   value: { text: string; maxAgeMs: number } | undefined,
 ): void {
   const isSecure = place.origin.startsWith("https:");

@@ -6,7 +6,7 @@ export interface Session {
   /** Name in the audit log. Not a secret. */
   readonly name: string;
   readonly role: Exclude<Role, "none">;
-  /** Whose credential it was. Where acting is off, an operator's session is a reader, too. */
+  /** The owner of the credential. Where acting is off, an operator's session is a reader, too. */
   readonly holder: "operator" | "reader";
   readonly signedInBy: "link" | "key";
   readonly createdAtMs: number;

@@ -149,7 +149,7 @@ describe("a session", () => {
     expect((await first.send({ path: "/api/session" })).json).toMatchObject({ role: "none" });
   });
 
-  it("of an operator outlives what readers do with theirs", async () => {
+  it("a session of an operator outlives what readers do with theirs", async () => {
     let now = 0;
     const [key, readerKey] = ["k".repeat(32), "r".repeat(32)];
     const { url } = await startTestConsole(operator, { key, readerKey, now: () => now });

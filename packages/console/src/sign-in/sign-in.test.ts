@@ -106,7 +106,7 @@ describe("a key", () => {
     expect((await post(url, { key })).status).toBe(200);
   });
 
-  it("that is short, or equal to the readers', ends the start with all problems", async () => {
+  it("a key that is short, or equal to the readers', ends the start with all problems", async () => {
     await expect(
       startTestConsole(operator, {
         key: "short",

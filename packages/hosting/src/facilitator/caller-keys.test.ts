@@ -36,7 +36,7 @@ describe("caller keys", () => {
     ["a truncated hash", "shop:sha256:abc", /entry 1 \(shop\) must have a key/],
     ["nothing", " , # \n", /holds no entry|must be/],
     ["a duplicate name", `shop:${long},shop:${long}2`, /shop is listed twice/],
-  ])("are refused with %s, and not repeated in the error", (_what, text, problem) => {
+  ])("are refused with %s, and not repeated in the error", (_case, text, problem) => {
     const { problems } = read(text);
     expect(problems.join()).toMatch(problem);
     expect(problems.join()).not.toContain("secret");

@@ -298,7 +298,7 @@ describe("a hosted facilitator", () => {
 });
 
 describe("a hosted facilitator does not start", () => {
-  it("on a port in use, without its database or with another chain's endpoint, and reports all at once", async () => {
+  it("a hosted facilitator does not start on a port in use, without its database or with another chain's endpoint, and reports all at once", async () => {
     const { port, close } = await listen();
     onTestFinished(close);
     const problems = await problemsOf({
@@ -321,7 +321,7 @@ describe("a hosted facilitator does not start", () => {
     expect(text).not.toContain("secret");
   });
 
-  it("beside another one on the same file", async () => {
+  it("a hosted facilitator does not start beside another one on the same file", async () => {
     const ledger = await createDatabaseUrl("sqlite");
     await startHosted(devnet, { COINSLOT_LEDGER: ledger });
     const problems = await problemsOf({ COINSLOT_LEDGER: ledger });
@@ -330,7 +330,7 @@ describe("a hosted facilitator does not start", () => {
     ]);
   });
 
-  it("where no endpoint answers for the chain", async () => {
+  it("a hosted facilitator does not start where no endpoint answers for the chain", async () => {
     const problems = await problemsOf({ COINSLOT_RPC_URL: "http://127.0.0.1:1/secret" });
     expect(problems.join()).toMatch(/^eip155:9745: .*check its URL/);
     expect(problems.join()).not.toContain("secret");

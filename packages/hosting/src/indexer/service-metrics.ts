@@ -30,7 +30,7 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
   collectDefaultMetrics({ register: registry });
   const rpcEvents = new Counter({
     name: "coinslot_indexer_rpc_events_total",
-    help: "What happened to RPC endpoints, by chain and kind.",
+    help: "Events of RPC endpoints, by chain and kind.",
     labelNames: ["chain", "kind"],
     registers,
   });

@@ -119,7 +119,7 @@ const seconds = { type: "integer", minimum: 1 };
 const text = { type: "string" };
 const limitHeaders = {
   "RateLimit-Policy": { description: "Quota (q) and window in seconds (w).", schema: text },
-  RateLimit: { description: "What remains (r), and for how many seconds (t).", schema: text },
+  RateLimit: { description: "Remaining requests (r), seconds to the next (t).", schema: text },
 };
 const linkHeader = {
   description:

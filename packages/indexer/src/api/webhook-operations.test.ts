@@ -153,7 +153,7 @@ it.each(byDay(stands.slice(0, 1), stands))(
     const { status, body } = await patch(path, { add: range(100_000, 1) });
     expect(status).toBe(400);
     expect(body).toMatchObject({ message: expect.stringContaining("at most 100000 addresses") });
-    // What it removes makes room for what it adds.
+    // Removed addresses make room for added ones.
     const change = { add: range(100_000, 1), remove: range(0, 1) };
     expect((await patch(path, change)).body).toEqual({ added: 1, removed: 1, watched: 100_000 });
   },

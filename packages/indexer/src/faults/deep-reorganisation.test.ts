@@ -135,7 +135,7 @@ describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ 
     expect(await indexer.readBalance(question)).toBe(0n);
   });
 
-  it("that stopped the chain leave its way out in the status after a restart, before a new decision", async () => {
+  it("a reorganisation that stopped the chain leaves its way out in the status after a restart, before a new decision", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     const start = (verifyAfterMs: number) =>

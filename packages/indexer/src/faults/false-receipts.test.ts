@@ -81,7 +81,7 @@ describe.each(enginesByDay)("false receipts, on $engine", ({ engine, createUrl }
   it.each([
     ["remove no transfer that another endpoint returned", "honest first", 0],
     ["are repaired by another endpoint with a proven header", "liar first", 1],
-  ])("below an invented header %s (%s)", async (_what, order, repairedBlocks) => {
+  ])("below an invented header %s (%s)", async (_case, order, repairedBlocks) => {
     const devnet = await startUsedChain(30);
     const liar = await startFaultProxy(devnet.rpcUrl);
     liar.set(callingEmpty(20));

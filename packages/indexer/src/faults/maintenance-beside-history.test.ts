@@ -8,7 +8,7 @@ import { expectExact, readStored } from "../testing/oracle.ts";
 import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 describe.each(enginesByDay)("a gap below the window, on $engine", ({ createUrl }) => {
-  it("that no endpoint answers for delays a request by some seconds at most", async () => {
+  it("a gap that no endpoint answers for delays a request by some seconds at most", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const service = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });

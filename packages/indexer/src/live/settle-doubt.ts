@@ -41,12 +41,12 @@ export async function settleDoubt(
   // A chain that an earlier process has stopped stays so, and names its way out, until a decision.
   const { state } = await readChain(database, chainId);
   const isStopped = isTooDeep && (isDue || state === "stopped");
-  const what = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
+  const change = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
   const problem = isStopped
-    ? `${what} ${describeWayOut(chain.name, { common, depth })}`
+    ? `${change} ${describeWayOut(chain.name, { common, depth })}`
     : unasked === undefined
-      ? what
-      : `${what} The decision waits for an answer of endpoint ${unasked}.`;
+      ? change
+      : `${change} The decision waits for an answer of endpoint ${unasked}.`;
   await lease.write(async (transaction) => {
     await updateChain(transaction, database.dialect, {
       chainId,

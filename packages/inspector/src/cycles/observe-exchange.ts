@@ -15,7 +15,7 @@ import type { LookQueue } from "./look-queue.ts";
 /** Looks at the transaction of a receipt. */
 export type ReadChain = (transaction: string, network: string | undefined) => Promise<OnChain>;
 
-/** The surroundings of each exchange. */
+/** Context of each exchange. */
 export interface BoardContext {
   store: EntryStore;
   looks: LookQueue;

@@ -21,7 +21,7 @@ export interface AnswerHead {
   at: number;
 }
 
-/** How an exchange ended. */
+/** The end of an exchange. */
 export type ExchangeEnd =
   /** The whole answer has passed. */
   | "answered"

@@ -123,7 +123,7 @@ const cases: [name: string, write: Write, status: number, check: string | undefi
 
 describe("a replay", () => {
   it.each(cases)(
-    "of a payment by %s ends as it was recorded",
+    "a replay of a payment by %s ends as it was recorded",
     async (_case, write, status, check) => {
       const cycle = await record(write);
       const paid = cycle.legs.at(-1);
@@ -175,7 +175,7 @@ describe("a replay", () => {
 });
 
 describe("a recording", () => {
-  it("of an offer with long and deep members can be read again", async () => {
+  it("a recording of an offer with long and deep members can be read again", async () => {
     const inspector = await shop.inspect();
     const long = { scheme: "s".repeat(40_000), list: Array.from({ length: 2_000 }, () => 0) };
     const message = { x402Version: 2, payload: long };

@@ -118,7 +118,7 @@ describe("a tampered credential", () => {
     else expect(read).not.toThrow();
   });
 
-  it("of another type has no authorization", () => {
+  it("a tampered credential of another type has no authorization", () => {
     const of = (name: string) => {
       const found = vectors.credentials.find((each) => each.name.startsWith(name));
       return readAuthorizationPayload(decodeCredential(found?.authorization ?? ""));
@@ -127,7 +127,7 @@ describe("a tampered credential", () => {
     expect(of("value lowered")).toBeDefined();
   });
 
-  it("with a request that is not canonical can be recognised", () => {
+  it("a tampered credential with a request that is not canonical can be recognised", () => {
     const found = vectors.credentials.find(({ name }) => name.startsWith("request not canonical"));
     const { challenge } = decodeCredential(found?.authorization ?? "");
     expect(isCanonicalRequest(challenge.request)).toBe(false);

@@ -184,7 +184,7 @@ describe("no input makes a decoder slow, pollute an object, or throw another err
     });
   }
 
-  test("in parsePaymentRequiredV1", () => {
+  test("no input makes a decoder slow, pollute an object, or throw another error than DecodeError in parsePaymentRequiredV1", () => {
     fc.assert(
       fc.property(fc.oneof(jsonText, mutatedText), (text) =>
         expectTame(() => parsePaymentRequiredV1(JSON.parse(text))),
@@ -193,7 +193,7 @@ describe("no input makes a decoder slow, pollute an object, or throw another err
     );
   });
 
-  test("in readFacilitatorRequest, and its result can be parsed further", () => {
+  test("no input makes a decoder slow, pollute an object, or throw another error than DecodeError in readFacilitatorRequest, and its result can be parsed further", () => {
     const part = fc.oneof(
       jsonText,
       mutatedText,

@@ -1,6 +1,6 @@
 import type { WireCheck } from "../check.ts";
 
-/** Which clients can read the offer. */
+/** The protocols by which the offer can be read. */
 export const offer: WireCheck = {
   name: "offer",
   scope: "wire",

@@ -39,16 +39,16 @@ export function createCallerRoom(
   return {
     enter({ name, key }) {
       const bounds = [
-        { name: `caller ${name}`, max: perCaller, whose: "with this key" },
-        ...(key ? [{ name: `owner ${key.owner}`, max: perOwner, whose: "with your keys" }] : []),
-        { name: all, max: total, whose: undefined },
+        { name: `caller ${name}`, max: perCaller, owner: "with this key" },
+        ...(key ? [{ name: `owner ${key.owner}`, max: perOwner, owner: "with your keys" }] : []),
+        { name: all, max: total, owner: undefined },
       ];
       const full = bounds.find((bound) => (open.get(bound.name) ?? 0) >= bound.max);
       if (full !== undefined) {
         const message =
-          full.whose === undefined
+          full.owner === undefined
             ? `No more ${noun} can be opened at the moment.`
-            : `${full.max} ${noun} are open ${full.whose}. Close one first.`;
+            : `${full.max} ${noun} are open ${full.owner}. Close one first.`;
         throw new ApiError(429, message, { retryAfterSeconds });
       }
       for (const bound of bounds) add(bound.name, 1);

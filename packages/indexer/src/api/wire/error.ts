@@ -11,7 +11,7 @@ export const errorBody = documented(
       description: "The reason phrase of the HTTP status.",
       examples: ["Bad Request"],
     }),
-    message: documented(z.string(), { description: "What is wrong, for people." }),
+    message: documented(z.string(), { description: "The fault, for people." }),
     status: documented(z.int(), {
       description: "The HTTP status; within a batch, that of the item.",
       examples: [400],

@@ -19,7 +19,7 @@ export const healthBody = documented(
           z.object({
             status: wellOrNot,
             rpcLatencyMs: documented(z.number().min(0).optional(), {
-              description: "How long the chain's endpoint took to answer, lately.",
+              description: "Latency of the chain's endpoint, lately.",
             }),
             lag: documented(z.number().min(0).optional(), {
               description: "Blocks between the chain's head and the newest indexed one.",

@@ -40,7 +40,7 @@ export function inQuery<Output>(schema: z.ZodType<Output, number>, message: stri
 const limitInQuery = inQuery(pageSize, `must be a whole number from 1 to ${maxPage}`);
 const timeInQuery = inQuery(time, "must be a whole number of milliseconds since the Unix epoch");
 
-const aboutLimit = "How many, at most.";
+const aboutLimit = "Maximum number of transfers.";
 const aboutFrom =
   "Inclusive lower bound, in milliseconds since the Unix epoch. Values below 10^11 are taken as seconds.";
 const aboutTo =

@@ -10,7 +10,7 @@ const count = z.int().min(0);
 const time = documented(count, { description: "Milliseconds since the Unix epoch." });
 const sizeMessage = `must be a whole number from 1 to ${maxPage}`;
 const limit = documented(inQuery(pageSize, sizeMessage).default(maxPage), {
-  description: "How many, at most.",
+  description: "Maximum number of items.",
 });
 
 /** A receiver in a path. */

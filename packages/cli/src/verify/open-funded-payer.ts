@@ -13,8 +13,8 @@ import type { Plan } from "./make-plan.ts";
 import { type ChainRecord, openChain } from "./open-chain.ts";
 import type { Target } from "./read-target.ts";
 
-/** The money of a run, and the chain that records it. */
-export interface Purse {
+/** The account that pays in a run, and the chain that records it. */
+export interface FundedPayer {
   account: LocalAccount;
   chain: ChainRecord;
   close(): void;
@@ -26,7 +26,7 @@ export interface Purse {
  * @throws UsageError for a chain that is not local without `--real-money`, a wallet that is
  * missing, poor or the seller's, and a no
  */
-export async function openPurse(options: {
+export async function openFundedPayer(options: {
   terminal: Terminal;
   target: Target;
   network: ConfiguredNetwork;
@@ -35,7 +35,7 @@ export async function openPurse(options: {
   isRealMoney: boolean;
   isSilent: boolean;
   timeoutMs: number;
-}): Promise<Purse> {
+}): Promise<FundedPayer> {
   const { terminal, network, token, plan, isRealMoney, timeoutMs } = options;
   const { chainId, rpcUrls } = network;
   const wallet = readWallet(terminal.env);
