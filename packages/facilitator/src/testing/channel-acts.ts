@@ -7,6 +7,17 @@ import {
 } from "@coinslot/protocol";
 import { encodeFunctionData, parseEventLogs, parseGwei } from "viem";
 
+/** A deposit with the collector's data, which holds its payer's signature. */
+interface SignedDeposit {
+  amount: bigint;
+  data: Hex;
+}
+
+function encodeDeposit(config: ChannelConfig, { amount, data }: SignedDeposit): Hex {
+  const args = [config, amount, channelContracts.erc3009Collector, data] as const;
+  return encodeFunctionData({ abi: channelSettlementAbi, functionName: "deposit", args });
+}
+
 /** Acts of payers and receivers on many channels at once, or before all else in a block. */
 export function createChannelActs(devnet: Devnet, channels: ChannelFixture) {
   /** Deposits on many channels, in one transaction. */
@@ -45,13 +56,22 @@ export function createChannelActs(devnet: Devnet, channels: ChannelFixture) {
   }
 
   /** A stranger executes a deposit, before all else in its block. */
-  function sendDepositFirst(
-    config: ChannelConfig,
-    { amount, data: collectorData }: { amount: bigint; data: Hex },
-  ) {
-    const args = [config, amount, channelContracts.erc3009Collector, collectorData] as const;
-    const data = encodeFunctionData({ abi: channelSettlementAbi, functionName: "deposit", args });
-    return sendFirst(devnet.accounts.seller, data);
+  function sendDepositFirst(config: ChannelConfig, deposit: SignedDeposit) {
+    return sendFirst(devnet.accounts.seller, encodeDeposit(config, deposit));
+  }
+
+  /** A stranger executes a deposit, behind all else in its block. */
+  async function sendDepositLast(config: ChannelConfig, deposit: SignedDeposit) {
+    const { accounts, client } = devnet;
+    const { baseFeePerGas } = await client.getBlock();
+    return client.sendTransaction({
+      account: accounts.seller,
+      to: channelContracts.settlement,
+      data: encodeDeposit(config, deposit),
+      gas: 500_000n,
+      maxFeePerGas: baseFeePerGas ?? 0n,
+      maxPriorityFeePerGas: 0n,
+    });
   }
 
   /** The receiver gives money of a channel back, before all else in its block. */
@@ -87,6 +107,7 @@ export function createChannelActs(devnet: Devnet, channels: ChannelFixture) {
     refundFirst,
     finishFirst,
     sendDepositFirst,
+    sendDepositLast,
     claimsSince,
   };
 }

@@ -81,9 +81,7 @@ export async function findExecution(
   deposit: NewDepositFacts,
   { from, to, carrier }: { from: number; to: number; carrier?: Hex | undefined },
 ): Promise<
-  | { kind: "deposited"; hash: Hex; blockNumber: number; gasUsed: bigint }
-  | { kind: "elsewhere" }
-  | undefined
+  { kind: "deposited"; hash: Hex; blockNumber: number } | { kind: "elsewhere" } | undefined
 > {
   const topics: Hex[][] = [
     [usedTopic, canceledTopic],
@@ -101,8 +99,8 @@ export async function findExecution(
   if (fault !== undefined) throw fault;
   if (receipt === undefined || receipt.blockNumber > to) return undefined;
   if (isDeposit(receipt, deposit)) {
-    const { transactionHash, blockNumber, gasUsed } = receipt;
-    return { kind: "deposited", hash: transactionHash, blockNumber, gasUsed };
+    const { transactionHash, blockNumber } = receipt;
+    return { kind: "deposited", hash: transactionHash, blockNumber };
   }
   return found === undefined ? undefined : { kind: "elsewhere" };
 }

@@ -105,7 +105,7 @@ async function followDeposit(
     const carrier = deposit.hash;
     const execution = await findExecution(rpc, deposit, { from, to: served.number, carrier });
     if (execution?.kind === "deposited") {
-      const isDear = usedMuchGas(deposit, execution);
+      const isDear = await usedMuchGas(channels, deposit);
       if (!(await recordDeposited(ledger, deposit, { ...execution, isDear }))) return;
       metrics.deposits.inc({ network: place.network, outcome: "done" });
       return context.faultPoint("deposit_recorded");
