@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Setting } from "@coinslot/hosting";
-import { ConfigurationError } from "@coinslot/protocol";
+import { ConfigurationError, knownChains } from "@coinslot/protocol";
 import { expect, it, onTestFinished } from "vitest";
 import { readConfiguration } from "./read-configuration.ts";
 import { settings } from "./settings.ts";
@@ -72,6 +72,16 @@ it("the configuration lists all missing settings at once, by name", () => {
     expect(problems.filter((problem) => problem.includes(name))).toHaveLength(1);
   }
   expect(problems).toHaveLength(5);
+});
+
+it("the configuration takes each known chain, and names them all for another one", () => {
+  for (const { network, tokens } of knownChains) {
+    const { terms } = readConfiguration({ ...good, COINSLOT_NETWORK: network });
+    expect(terms).toMatchObject({ network, asset: tokens[0] });
+  }
+  const [problem, ...others] = problemsOf({ ...good, COINSLOT_NETWORK: "eip155:4242" });
+  expect(others).toEqual([]);
+  for (const { network, name } of knownChains) expect(problem).toContain(`${network} (${name})`);
 });
 
 it("the configuration lists all faults at once, and repeats no secret", () => {

@@ -18,9 +18,9 @@ import {
   isNetwork,
   isSameAddress,
   knownAsset,
+  knownChains,
   parseMoney,
   plasma,
-  stable,
 } from "@coinslot/protocol";
 import { inOurWords } from "./facilitator-problems.ts";
 import type { RemoteApi } from "./forward-requests.ts";
@@ -100,9 +100,8 @@ function readTerms(read: Read, tell: Tell): Terms | undefined {
   const network = read("COINSLOT_NETWORK") ?? "";
   const asset = isNetwork(network) ? knownAsset(network) : undefined;
   if (asset === undefined) {
-    tell(
-      `COINSLOT_NETWORK: must be ${plasma} (Plasma) or ${stable} (Stable), where USDT0 is known`,
-    );
+    const known = knownChains.map((chain) => `${chain.network} (${chain.name})`);
+    tell(`COINSLOT_NETWORK: must be a known chain: ${known.join(", ")}`);
   }
   const price = parseMoney(read("PAID_INDEXER_PRICE") ?? "", asset?.decimals ?? 6);
   if (!price) tell("PAID_INDEXER_PRICE: must be an amount such as $0.001, with 6 decimals at most");

@@ -4,7 +4,8 @@ import type { Setting } from "@coinslot/hosting";
 export const settings = [
   {
     name: "COINSLOT_NETWORK",
-    explanation: "The chain on which buyers pay: eip155:9745 is Plasma, eip155:988 is Stable",
+    explanation:
+      "The chain on which buyers pay, such as eip155:9745 (Plasma) or eip155:8453 (Base)",
   },
   {
     name: "COINSLOT_RPC_URL",

@@ -208,7 +208,7 @@ describe("a refused payment", () => {
   });
 });
 
-describe("what an inspector keeps", () => {
+describe("the record of an inspector", () => {
   it("holds no signature, key, cookie, credential or secret of a purchase by any wire", async () => {
     const inspector = await shop.inspect();
     const secrets = {

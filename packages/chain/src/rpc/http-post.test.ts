@@ -141,7 +141,7 @@ describe("an HTTP answer", () => {
     await expect(post()).rejects.toThrow();
   });
 
-  test("above the byte limit is not read to its end", async () => {
+  test("an HTTP answer above the byte limit is not read to its end", async () => {
     let isGone = false;
     handle = (_request, response) => {
       response.on("close", () => {

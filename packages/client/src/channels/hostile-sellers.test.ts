@@ -95,7 +95,7 @@ describe("a correction that is not believed", () => {
     });
   }
 
-  it("below what the chain shows as claimed", async () => {
+  it("a correction below what the chain shows as claimed is not believed", async () => {
     const seller = await sellerThatCorrects(() => ({ charged: 0n }));
     const pay = createFetch();
     await pay(seller.url);

@@ -73,7 +73,7 @@ describe("the template of a route's path", () => {
     ["/:tenant", "/", "/{tenant}"],
     ["/:tenant/v2", "/:id", "/{tenant}/v2/{id}"],
     ["/:id", "/:id", undefined],
-  ])("below %s of %s is %s", (mount, path, expected) => {
+  ])("the template below %s of %s is %s", (mount, path, expected) => {
     const [outer, inner] = [templateOf(mount, "Express 5"), templateOf(path, "Express 5")];
     const full = outer && inner && belowMount(outer, inner);
     expect(full && writeTemplate(full)).toBe(expected);

@@ -20,12 +20,12 @@ import type { ClaimPlan } from "./claims/plan-claims.ts";
 import { type ChannelDeposits, startDeposits } from "./deposits/channel-deposits.ts";
 import { type NetworkRefunds, startChannelRefunds } from "./refunds/start-channel-refunds.ts";
 import { createChannelSales, type RunningChannelSales } from "./sales/channel-sales.ts";
-import type { ChannelSight } from "./watch/channel-sight.ts";
-import { createChannelSight } from "./watch/sight-channel.ts";
+import { createChannelObserver } from "./watch/channel-observer.ts";
+import type { ChannelObserver } from "./watch/observed-channel.ts";
 import { type Watching, watchRound } from "./watch/watch-channels.ts";
 
 /** Channels of one network in one process. */
-export interface NetworkChannels extends ChannelSight {
+export interface NetworkChannels extends ChannelObserver {
   /** The escrow. In lower case. */
   readonly contract: Address;
   readonly deposits: ChannelDeposits;
@@ -83,13 +83,13 @@ export function startChannels(options: {
   if (signer === undefined) throw new TypeError("Channels have no authorizer");
   const sales = createChannelSales({
     ledger,
-    networks: [...networks].map(([network, sight]) => ({
+    networks: [...networks].map(([network, running]) => ({
       network,
       contract: settings.contract,
       receiverAuthorizer: signer.address,
-      sight,
-      deposits: sight.deposits,
-      refunds: sight.refunds,
+      observer: running,
+      deposits: running.deposits,
+      refunds: running.refunds,
     })),
     recoverSigner: createSignerRecovery().recoverSigner,
     stops: options.stops,
@@ -188,7 +188,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
     if (outcome === "lease_lost") keeper.lost(current.lease);
   }
 
-  const sight = createChannelSight(channels, {
+  const observer = createChannelObserver(channels, {
     foundAt: () => foundAt,
     movedAt: () => watching?.movedAt,
     onVoucher() {
@@ -198,7 +198,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
     },
   });
   return {
-    ...sight,
+    ...observer,
     contract: place.contract,
     wake: looking.wake,
     claim: claims.ask,

@@ -3,7 +3,7 @@ import type { Address, ChannelConfig, Hex, Network } from "@coinslot/protocol";
 import { sql } from "kysely";
 import { Registry } from "prom-client";
 import { type ChannelSalesOptions, createChannelSales } from "../channels/sales/channel-sales.ts";
-import type { Sight } from "../channels/watch/channel-sight.ts";
+import type { ChannelObservation } from "../channels/watch/observed-channel.ts";
 import { createSignerRecovery } from "../evm/recover-signer.ts";
 import { openChannel, readChannel } from "../ledger/channels/open-channel.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
@@ -14,7 +14,7 @@ import { silentLogger } from "../logger.ts";
 import { createChannelMetrics } from "../settle/channel-metrics.ts";
 import { createStopBoard } from "../stops/stop-board.ts";
 
-/** A channel of the chain, for a sight without a watcher. */
+/** A channel of the chain, for an observer without a watcher. */
 export interface LookedAtChannel {
   balance: bigint;
   totalClaimed: bigint;
@@ -39,7 +39,7 @@ export interface ChannelSellerOptions {
   options?: Partial<ChannelSalesOptions>;
 }
 
-/** Sales by channels on a ledger of their own, and a sight that reads the chain each time. */
+/** Sales by channels on a ledger of their own, and an observer that reads the chain each time. */
 export async function openChannelSeller(given: ChannelSellerOptions) {
   const { url, network, contract, receiverAuthorizer, look, processId = "seller" } = given;
   const opened = await openLedger({ url, processId });
@@ -64,9 +64,9 @@ export async function openChannelSeller(given: ChannelSellerOptions) {
     );
   }
 
-  async function see(channelId: Hex, config: ChannelConfig): Promise<Sight> {
+  async function observe(channelId: Hex, config: ChannelConfig): Promise<ChannelObservation> {
     const found = await look(channelId);
-    if (found === undefined) return { kind: "blind", retryAfterSeconds: 5 };
+    if (found === undefined) return { kind: "stale", retryAfterSeconds: 5 };
     const { secure: _, withdrawRequestedAt, ...state } = found;
     const key = { network, contract, channelId };
     let channel = await readChannel(ledger, key);
@@ -80,7 +80,7 @@ export async function openChannelSeller(given: ChannelSellerOptions) {
     const withdrawal = withdrawRequestedAt === 0 ? undefined : { initiatedAt: withdrawRequestedAt };
     const isSelling = given.isSelling ?? true;
     const maxUnclaimed = 10n ** 12n;
-    return { kind: "seen", channel, state: { withdrawal, ...state }, isSelling, maxUnclaimed };
+    return { kind: "observed", channel, state: { withdrawal, ...state }, isSelling, maxUnclaimed };
   }
 
   const sales = createChannelSales({
@@ -90,7 +90,7 @@ export async function openChannelSeller(given: ChannelSellerOptions) {
         network,
         contract,
         receiverAuthorizer,
-        sight: { see },
+        observer: { observe },
       },
     ],
     recoverSigner: createSignerRecovery().recoverSigner,

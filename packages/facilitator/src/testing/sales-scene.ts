@@ -18,7 +18,7 @@ import {
   createChannelSales,
   type RunningChannelSales,
 } from "../channels/sales/channel-sales.ts";
-import type { SeenChannel, Sight } from "../channels/watch/channel-sight.ts";
+import type { ChannelObservation, ObservedChannel } from "../channels/watch/observed-channel.ts";
 import { createSignerRecovery } from "../evm/recover-signer.ts";
 import { openChannel, readChannel } from "../ledger/channels/open-channel.ts";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
@@ -91,7 +91,7 @@ export interface SalesScene {
   buyer: ReturnType<typeof createVoucherBuyer>;
   stops: ReturnType<typeof createStopBoard>;
   /** The state of each channel; `undefined`: it cannot be read. */
-  chain: SeenChannel["state"] | undefined;
+  chain: ObservedChannel["state"] | undefined;
   isSelling: boolean;
   /** Number of reads of the chain. */
   looks: number;
@@ -134,10 +134,14 @@ export function salesForEachTest(engine: Engine): SalesScene {
     opened = [];
   });
 
-  async function see(ledger: LedgerContext, channelId: Hex, config: ChannelConfig): Promise<Sight> {
+  async function observe(
+    ledger: LedgerContext,
+    channelId: Hex,
+    config: ChannelConfig,
+  ): Promise<ChannelObservation> {
     const { chain, isSelling } = worldNow();
     worldNow().looks += 1;
-    if (chain === undefined) return { kind: "blind", retryAfterSeconds: 5 };
+    if (chain === undefined) return { kind: "stale", retryAfterSeconds: 5 };
     if (chain.balance === 0n) return { kind: "absent" };
     const key = { ...place, channelId };
     const { totalClaimed, balance } = chain;
@@ -150,7 +154,7 @@ export function salesForEachTest(engine: Engine): SalesScene {
     }
     const channel = await readChannel(ledger, key);
     if (channel === undefined) throw new Error("No row");
-    return { kind: "seen", channel, state: chain, isSelling, maxUnclaimed: 800n };
+    return { kind: "observed", channel, state: chain, isSelling, maxUnclaimed: 800n };
   }
 
   return {
@@ -183,12 +187,12 @@ export function salesForEachTest(engine: Engine): SalesScene {
       worldNow().looks = looks;
     },
     open(ledger, options = {}) {
-      const sight = {
-        see: (channelId: Hex, config: ChannelConfig) => see(ledger, channelId, config),
+      const observer = {
+        observe: (channelId: Hex, config: ChannelConfig) => observe(ledger, channelId, config),
       };
       const sales = createChannelSales({
         ledger,
-        networks: [{ ...place, receiverAuthorizer: account(4), sight }],
+        networks: [{ ...place, receiverAuthorizer: account(4), observer }],
         recoverSigner,
         stops: worldNow().stops,
         metrics: createChannelMetrics(new Registry()),

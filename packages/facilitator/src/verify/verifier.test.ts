@@ -109,7 +109,7 @@ describe("a payer without code is refused", () => {
     expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
   });
 
-  test("above its balance, and accepted up to it", async () => {
+  test("a payer without code is refused above its balance, and accepted up to it", async () => {
     expect(await reasonFor({ amount: startingBalance })).toBeUndefined();
     expect(await reasonFor({ amount: startingBalance + 1n })).toBe(
       "invalid_exact_evm_insufficient_balance",
@@ -160,7 +160,7 @@ describe("a payer without code is refused", () => {
     );
   });
 
-  test("when the token blocks it, with the token's reason", async () => {
+  test("a payer without code is refused when the token blocks it, with the token's reason", async () => {
     const signer = privateKeyToAccount(generatePrivateKey());
     const { mint, client, token, accounts } = chain.devnet;
     await mint({ to: signer.address, amount: 5_000n });
@@ -425,7 +425,7 @@ describe("a failing node", () => {
     expect(await verify({ asset, domain })).toMatchObject({ isValid: true });
   });
 
-  describe("that refuses calls without a contract", () => {
+  describe("a node that refuses calls without a contract", () => {
     const refusesDeployless = () =>
       createInterferingPool(chain.devnet, ({ to }) =>
         to === undefined ? { code: -32602, message: "to is missing" } : undefined,

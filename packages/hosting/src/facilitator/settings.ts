@@ -4,7 +4,7 @@ import type { Setting } from "../setting.ts";
 export const facilitatorSettings = [
   {
     name: "COINSLOT_NETWORK",
-    explanation: "A network to serve: eip155:9745 is Plasma, eip155:988 is Stable",
+    explanation: "A network to serve, such as eip155:9745 (Plasma) or eip155:8453 (Base)",
     isOptional: true,
     inFile: "networks[].network",
   },

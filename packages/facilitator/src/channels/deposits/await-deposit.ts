@@ -11,7 +11,7 @@ import {
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { channelStateOf } from "../sales/channel-run.ts";
 import type { ChannelNetwork, SalesContext } from "../sales/sales-context.ts";
-import type { SeenChannel } from "../watch/channel-sight.ts";
+import type { ObservedChannel } from "../watch/observed-channel.ts";
 import type { ChannelDeposits } from "./channel-deposits.ts";
 
 /** A deposit takes some blocks. */
@@ -108,15 +108,15 @@ export async function awaitMoney(
  * @param options.isFinal nothing more is to be waited for
  */
 async function seeCovered(
-  { sight }: ChannelNetwork,
+  { observer }: ChannelNetwork,
   { deposits, request: { presented } }: Waiting,
   { isFinal }: { isFinal: boolean },
-): Promise<SeenChannel | undefined> {
+): Promise<ObservedChannel | undefined> {
   const { channelId, maxClaimableAmount: ceiling } = presented.voucher;
-  const seen = await sight.see(channelId, presented.channelConfig);
-  if (seen.kind !== "seen") return undefined;
+  const seen = await observer.observe(channelId, presented.channelConfig);
+  if (seen.kind !== "observed") return undefined;
   if (isFinal || seen.channel.secure >= ceiling) return seen;
   await deposits.refresh(channelId);
-  const again = await sight.see(channelId, presented.channelConfig);
-  return again.kind === "seen" && again.channel.secure >= ceiling ? again : undefined;
+  const again = await observer.observe(channelId, presented.channelConfig);
+  return again.kind === "observed" && again.channel.secure >= ceiling ? again : undefined;
 }

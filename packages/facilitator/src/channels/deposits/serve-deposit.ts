@@ -11,8 +11,8 @@ import { type CheckedDeposit, checkDeposit } from "../../schemes/batch-settlemen
 import { codeLimited } from "../../settle/unavailable-errors.ts";
 import { correctionOf } from "../sales/channel-run.ts";
 import type { ChannelNetwork, SalesContext } from "../sales/sales-context.ts";
-import { correct, isShown, maxUnclaimedFor, see, withMark } from "../sales/serve-voucher.ts";
-import type { SeenChannel } from "../watch/channel-sight.ts";
+import { correct, isShown, maxUnclaimedFor, observe, withMark } from "../sales/serve-voucher.ts";
+import type { ObservedChannel } from "../watch/observed-channel.ts";
 import {
   awaitMoney,
   awaitOthers,
@@ -144,17 +144,17 @@ async function decide(
   if (limitedMs !== undefined) {
     return { state: "payer_limited", retryAfterSeconds: Math.ceil(limitedMs / 1_000) };
   }
-  const seen = await see(context, network, request);
+  const seen = await observe(context, network, request);
   switch (seen.kind) {
     case "limited":
       return { state: "busy", retryAfterSeconds: Math.ceil(seen.limitedMs / 1_000) };
-    case "blind":
+    case "stale":
       return { state: "busy", retryAfterSeconds: seen.retryAfterSeconds };
     case "absent":
       if (voucher.maxClaimableAmount !== price) return emptyCorrection(request);
       if (deposit.amount < price) return exceedsBalance;
       return (await owes(network, presented)) ? exceedsBalance : undefined;
-    case "seen":
+    case "observed":
       return decideBy(context, network, request, seen);
   }
 }
@@ -163,7 +163,7 @@ async function decideBy(
   context: SalesContext,
   place: ChannelNetwork,
   request: ChannelDepositRequest,
-  seen: SeenChannel,
+  seen: ObservedChannel,
 ): Promise<ChannelDepositOutcome | undefined> {
   const { quotas, network, contract } = place;
   const { presented, price, fingerprint, keyHash, deposit } = request;

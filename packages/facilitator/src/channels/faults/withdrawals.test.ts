@@ -77,7 +77,7 @@ describe("a withdrawal from a channel with unclaimed money", () => {
     for (const each of [config, taken]) await channels.withdraw(each, 10_000n);
     await here.devnet.client.increaseTime({ seconds: delaySeconds + 1 });
     aheadMs = (delaySeconds + 1) * 1_000;
-    // No eyes, no credit.
+    // No view, no credit.
     for (const each of [config, taken]) {
       expect(await here.ask(facilitator, 8_000n, each)).toMatchObject({ state: "busy" });
     }

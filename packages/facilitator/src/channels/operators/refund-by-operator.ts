@@ -70,8 +70,8 @@ async function begin(
   if (config === undefined) {
     throw refused("unknown_channel", "The ledger has no such channel on this network");
   }
-  const seen = await network.sight.see(channelId, config);
-  if (seen.kind !== "seen") {
+  const seen = await network.observer.observe(channelId, config);
+  if (seen.kind !== "observed") {
     throw refused("chain_unreadable", "The chain is not followed at the moment: try again");
   }
   const { channel, state } = seen;

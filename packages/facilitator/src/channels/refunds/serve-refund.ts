@@ -12,15 +12,15 @@ import { releaseRun } from "../../ledger/channels/reserve-run.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { channelStateOf } from "../sales/channel-run.ts";
 import type { ChannelNetwork, SalesContext } from "../sales/sales-context.ts";
-import { correct, see } from "../sales/serve-voucher.ts";
-import type { SeenChannel } from "../watch/channel-sight.ts";
+import { correct, observe } from "../sales/serve-voucher.ts";
+import type { ObservedChannel } from "../watch/observed-channel.ts";
 import type { NetworkRefunds } from "./start-channel-refunds.ts";
 
 /** A channel of a refund in its lane. */
 interface Asked {
   key: ChannelKey;
   request: ChannelRefundRequest;
-  seen: SeenChannel;
+  seen: ObservedChannel;
 }
 
 type Begun = { state: "begun"; id: string } | { state: "known"; refund: ChannelRefund };
@@ -82,11 +82,11 @@ async function look(
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     if (attempt > 0) await context.pause(pauseMs);
     if (request.isGone()) return { state: "gone" };
-    const seen = await see(context, network, request);
+    const seen = await observe(context, network, request);
     switch (seen.kind) {
       case "limited":
         return { state: "busy", retryAfterSeconds: Math.ceil(seen.limitedMs / 1_000) };
-      case "blind":
+      case "stale":
         return { state: "busy", retryAfterSeconds: seen.retryAfterSeconds };
       case "absent":
         return refuse("channel_not_found");
@@ -156,7 +156,7 @@ export async function lockSeen(
   }: {
     key: ChannelKey;
     signer: Address;
-    seen: SeenChannel;
+    seen: ObservedChannel;
     asked: bigint | undefined;
     /** The channel's newest refund. */
     last?: ChannelRefund | undefined;

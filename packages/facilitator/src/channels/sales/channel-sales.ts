@@ -63,7 +63,7 @@ const defaultAnswerLimits: AnswerLimits = {
 };
 const forgetEveryMs = 60_000;
 
-/** Creates the sales of one process. They read the chain by the watcher's sight alone. */
+/** Creates the sales of one process. They read the chain by the watcher's observer alone. */
 export function createChannelSales(options: ChannelSalesOptions): RunningChannelSales {
   const { ledger, recoverSigner, clock, logger, maxWaiting, maxWaitMs } = options;
   const { answerLimits = defaultAnswerLimits, minLoss = 1n } = options;

@@ -8,7 +8,7 @@ import type { ChannelMetrics } from "../../settle/channel-metrics.ts";
 import type { StopBoard } from "../../stops/stop-board.ts";
 import type { ChannelDeposits } from "../deposits/channel-deposits.ts";
 import type { NetworkRefunds } from "../refunds/start-channel-refunds.ts";
-import type { ChannelSight, SeenChannel } from "../watch/channel-sight.ts";
+import type { ChannelObserver, ObservedChannel } from "../watch/observed-channel.ts";
 import type { ChannelLanes } from "./channel-lanes.ts";
 import type { ChannelLeases } from "./channel-leases.ts";
 import type { DeliveryMarks } from "./delivery-marks.ts";
@@ -25,7 +25,7 @@ export interface ChannelNetwork {
   /** The key that signs claims. Lower case. */
   receiverAuthorizer: Address;
   digests: ChannelDigests;
-  sight: ChannelSight;
+  observer: ChannelObserver;
   /** `undefined`: no deposits are executed. */
   deposits?: ChannelDeposits | undefined;
   /** `undefined`: none are made. */
@@ -67,7 +67,7 @@ export type ChannelFaultPoint = "channel_admitted" | "channel_charged" | "channe
 export interface ServedChannel {
   key: ChannelKey;
   signer: Address;
-  state: SeenChannel["state"];
+  state: ObservedChannel["state"];
   quotas: AnswerQuotas;
   /** Lets the next request of the channel go on; harmless when repeated. */
   leave: () => void;

@@ -22,7 +22,7 @@ import { createChannelMetrics } from "../../settle/channel-metrics.ts";
 import { createStopBoard } from "../../stops/stop-board.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import type { SeenChannel } from "../watch/channel-sight.ts";
+import type { ObservedChannel } from "../watch/observed-channel.ts";
 import { createChannelSales, type RunningChannelSales } from "./channel-sales.ts";
 
 const account = (value: number): Hex => numberToHex(value, { size: 20 });
@@ -95,12 +95,12 @@ describe.each(engines)("any history of a channel at two processes, on %s", (engi
             network,
             contract,
             receiverAuthorizer: config.receiverAuthorizer,
-            sight: {
-              async see(): Promise<SeenChannel> {
+            observer: {
+              async observe(): Promise<ObservedChannel> {
                 const row = await readChannel(ledger, key);
                 if (row === undefined) throw new Error("No row");
                 const facts = { isSelling: true, maxUnclaimed: 1_000_000n };
-                return { kind: "seen", channel: row, state: { ...chain }, ...facts };
+                return { kind: "observed", channel: row, state: { ...chain }, ...facts };
               },
             },
           },

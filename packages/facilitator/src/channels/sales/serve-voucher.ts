@@ -5,7 +5,7 @@ import { isPublished } from "../../ledger/channels/channel-claims.ts";
 import { reserveRun } from "../../ledger/channels/reserve-run.ts";
 import { takeCharge } from "../../ledger/channels/resume-charge.ts";
 import { admitVoucher } from "../../schemes/batch-settlement/admit-voucher.ts";
-import type { SeenChannel, Sight } from "../watch/channel-sight.ts";
+import type { ChannelObservation, ObservedChannel } from "../watch/observed-channel.ts";
 import { correctionOf, createChannelRepeat, createChannelRun } from "./channel-run.ts";
 import type { ChannelNetwork, SalesContext, ServedChannel } from "./sales-context.ts";
 
@@ -69,7 +69,7 @@ async function look(
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     if (attempt > 1) await context.pause(pauseMs);
     if (request.isGone()) return { state: "gone" };
-    const seen = await see(context, network, request);
+    const seen = await observe(context, network, request);
     if (seen.kind === "limited") {
       return { state: "busy", retryAfterSeconds: seconds(seen.limitedMs) };
     }
@@ -77,7 +77,7 @@ async function look(
     if (seen.kind === "absent") {
       return { state: "refused", reason: "invalid_batch_settlement_evm_channel_not_found" };
     }
-    if (seen.kind === "blind")
+    if (seen.kind === "stale")
       return { ...busyForBlocks, retryAfterSeconds: seen.retryAfterSeconds };
     const signer = channelConfig.payerAuthorizer;
     const served = { signer, quotas, state: seen.state, ...visited };
@@ -88,25 +88,25 @@ async function look(
 }
 
 /** Looks at the channel, within the caller's limit where that may cost a look at the chain. */
-export async function see(
+export async function observe(
   { looks, seenChannels }: SalesContext,
-  { sight }: ChannelNetwork,
+  { observer }: ChannelNetwork,
   {
     presented: { channelConfig, voucher },
     limitKey,
   }: Pick<ChannelRequest, "presented" | "limitKey">,
-): Promise<Sight | { kind: "limited"; limitedMs: number }> {
+): Promise<ChannelObservation | { kind: "limited"; limitedMs: number }> {
   const { channelId } = voucher;
   if (limitKey === undefined || seenChannels.has(channelId)) {
-    return sight.see(channelId, channelConfig);
+    return observer.observe(channelId, channelConfig);
   }
   const look = await looks.begin(limitKey);
   if ("limitedMs" in look) return { kind: "limited", ...look };
   let isAbsent = false;
   try {
-    const seen = await sight.see(channelId, channelConfig);
+    const seen = await observer.observe(channelId, channelConfig);
     isAbsent = seen.kind === "absent";
-    if (seen.kind === "seen") seenChannels.add(channelId);
+    if (seen.kind === "observed") seenChannels.add(channelId);
     return seen;
   } finally {
     look.end({ isAbsent });
@@ -117,7 +117,11 @@ export async function see(
 async function decide(
   context: SalesContext,
   { owing }: ChannelNetwork,
-  { request, served, seen }: { request: ChannelRequest; served: ServedChannel; seen: SeenChannel },
+  {
+    request,
+    served,
+    seen,
+  }: { request: ChannelRequest; served: ServedChannel; seen: ObservedChannel },
 ): Promise<ChannelAdmission | undefined> {
   const { presented, price, fingerprint, keyHash } = request;
   const channel = withMark(context, seen.channel);
@@ -184,7 +188,7 @@ export async function correct(
 }
 
 /** Credit on a channel at which selling stops. */
-export function maxUnclaimedFor(seen: SeenChannel, price: bigint): bigint {
+export function maxUnclaimedFor(seen: ObservedChannel, price: bigint): bigint {
   return larger(seen.maxUnclaimed, price * maxPricesUnclaimed);
 }
 

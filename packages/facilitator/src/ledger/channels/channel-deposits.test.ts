@@ -89,7 +89,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await queueDeposit(tomorrow, newDeposit())).toEqual({ outcome: "queued" });
   });
 
-  describe("of payers with code", () => {
+  describe("deposits of payers with code", () => {
     const withCode = (number: number, parts: Partial<NewDeposit> = {}) =>
       newDeposit({
         payerHasCode: true,
@@ -201,7 +201,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     }
   });
 
-  describe("of a caller", () => {
+  describe("deposits of a caller", () => {
     const gasOf = (caller: string) =>
       shared.read(sql`select gas, by_buyer from caller_gas where caller = ${caller}`);
     const taken = { gas: expect.anything(), by_buyer: expect.anything() };

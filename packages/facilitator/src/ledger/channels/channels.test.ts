@@ -189,7 +189,7 @@ describe.each(engines)("channels in the ledger, on %s", (engine) => {
     expect(await findDues(first, { network, limit: 10 })).toEqual([]);
   });
 
-  describe("with a reserved run", () => {
+  describe("channels with a reserved run", () => {
     const run = { ...key, seen: 0n, token: "mine" };
 
     it("let one handler run for a voucher, in any process", async () => {

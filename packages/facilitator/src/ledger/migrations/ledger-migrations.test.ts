@@ -187,7 +187,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     }
   });
 
-  describe("beside a process of the previous release", () => {
+  describe("a ledger beside a process of the previous release", () => {
     /**
      * The identity of a row that the previous release writes: without the columns of the last step.
      */

@@ -69,7 +69,7 @@ async function freezeInChild(
 
 describe("a process that is frozen while it holds the relayer, on PostgreSQL", () => {
   it.each(["signed", "stored"] as const)(
-    "after %s: another one takes over; the frozen one reuses no nonce, and learns the outcome",
+    "a process frozen after %s loses the relayer to another one, reuses no nonce, and learns the outcome",
     async (place) => {
       const here = await begin("postgres");
       const { devnet, start, pay, balanceOf, broadcasts, rpcUrl } = here;

@@ -58,7 +58,7 @@ function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleRes
 }
 
 describe("a node that reports a nonce above the true one", () => {
-  it("once is ignored", async () => {
+  it("a nonce above the true one is ignored where a node reports it once", async () => {
     const { start, pay, options, countUsed, warnings } = await begin(1);
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
@@ -66,7 +66,7 @@ describe("a node that reports a nonce above the true one", () => {
     expect(warnings).toContain("a node was wrong about the nonce");
   });
 
-  it("twice causes a gap, which is filled: the payment is settled, and so is the next", async () => {
+  it("a nonce above the true one, reported twice, causes a gap, which is filled: both payments are settled", async () => {
     const { devnet, start, pay, options, countUsed, warnings, balanceOf } = await begin(2);
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });

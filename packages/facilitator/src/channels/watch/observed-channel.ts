@@ -2,8 +2,8 @@ import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 
 /** Facts of a channel that decide about its vouchers. Amounts are in the token's smallest unit. */
-export interface SeenChannel {
-  kind: "seen";
+export interface ObservedChannel {
+  kind: "observed";
   /** Its row. `secure` is the highest ceiling that counts. */
   channel: Channel;
   /** Of the chain, at the head. */
@@ -23,16 +23,19 @@ export interface SeenChannel {
 }
 
 /**
- * `absent`: the chain has no money in this channel. `blind`: the chain is not followed at the
+ * `absent`: the chain has no money in this channel. `stale`: the chain is not followed at the
  * moment, so no voucher counts; it may come again.
  */
-export type Sight = SeenChannel | { kind: "absent" } | { kind: "blind"; retryAfterSeconds: number };
+export type ChannelObservation =
+  | ObservedChannel
+  | { kind: "absent" }
+  | { kind: "stale"; retryAfterSeconds: number };
 
 /** View of the channels for requests, kept by the watcher: no view, no credit. */
-export interface ChannelSight {
+export interface ChannelObserver {
   /**
    * Reads the channel of a voucher whose signature and terms are checked already. A channel that
    * this ledger does not know is read from the chain, and begins at its `totalClaimed`.
    */
-  see(channelId: Hex, config: ChannelConfig): Promise<Sight>;
+  observe(channelId: Hex, config: ChannelConfig): Promise<ChannelObservation>;
 }

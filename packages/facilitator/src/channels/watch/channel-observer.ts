@@ -7,8 +7,8 @@ import { openChannel, readChannel } from "../../ledger/channels/open-channel.ts"
 import { readMirrored } from "../../ledger/channels/read-mirrored.ts";
 import { maxUnclaimedFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import type { ChannelSight, SeenChannel, Sight } from "./channel-sight.ts";
 import { mirrorChannels } from "./mirror-channels.ts";
+import type { ChannelObservation, ChannelObserver, ObservedChannel } from "./observed-channel.ts";
 import { readChannels } from "./read-channels.ts";
 
 /** Age of the watcher's row that is as good as new: it decides in quarters of an hour. */
@@ -18,10 +18,10 @@ const retryAfterSeconds = 5;
 const maxLooks = 10_000;
 
 /**
- * The sight of one process, which the watcher keeps. Vouchers count while the watcher's last block
+ * The observer of one process, kept by its watcher. Vouchers count while the watcher's last block
  * is younger than a quarter of the channel's delay.
  */
-export function createChannelSight(
+export function createChannelObserver(
   channels: ChannelsContext,
   {
     foundAt,
@@ -37,7 +37,7 @@ export function createChannelSight(
     movedAt: () => number | undefined;
     onVoucher: () => void;
   },
-): ChannelSight {
+): ChannelObserver {
   const { context, settings, settlement, place } = channels;
   const { ledger, clock } = context;
   let cached: { watch: ChannelWatch | undefined; at: number } | undefined;
@@ -78,7 +78,10 @@ export function createChannelSight(
    * channels alone that have unclaimed money, and not too little to be claimed. Another one that
    * was not charged for a while may have been emptied behind a node that hides events.
    */
-  function isUnaudited({ channel, state }: SeenChannel, { withdrawDelay }: ChannelConfig): boolean {
+  function isUnaudited(
+    { channel, state }: ObservedChannel,
+    { withdrawDelay }: ChannelConfig,
+  ): boolean {
     const { charged, last, channelId } = channel;
     if (charged > state.totalClaimed && charged - state.totalClaimed >= settings.claimCost) {
       return false;
@@ -89,11 +92,11 @@ export function createChannelSight(
     return clock.now() - looks.at(channelId) > delayMs / 20;
   }
 
-  async function see(channelId: Hex, config: ChannelConfig): Promise<Sight> {
+  async function observe(channelId: Hex, config: ChannelConfig): Promise<ChannelObservation> {
     onVoucher();
     const key: ChannelKey = { ...place, channelId };
     const watch = await trustedWatch(config);
-    if (watch === undefined) return { kind: "blind", retryAfterSeconds };
+    if (watch === undefined) return { kind: "stale", retryAfterSeconds };
     const seen = await readSeen(key, config, watch);
     if (seen !== undefined && !isUnaudited(seen, config)) return seen;
     try {
@@ -101,12 +104,12 @@ export function createChannelSight(
     } catch (err) {
       if (isDatabaseError(err)) throw err;
       context.logger.warn({ err, network: place.network }, "a channel could not be read");
-      return { kind: "blind", retryAfterSeconds };
+      return { kind: "stale", retryAfterSeconds };
     }
   }
 
   /** Reads a channel that this ledger does not know, or whose mirror may lack an event. */
-  async function readAnew(key: ChannelKey, config: ChannelConfig): Promise<Sight> {
+  async function readAnew(key: ChannelKey, config: ChannelConfig): Promise<ChannelObservation> {
     const { channelId } = key;
     const beganAt = clock.now();
     const header = await settlement.network.watcher.read(0);
@@ -123,12 +126,12 @@ export function createChannelSight(
     const watched = await readWatch(ledger, place);
     const head = await settlement.network.watcher.read(0);
     if (watched === undefined || Number(head.number) < watched.block.number) {
-      return { kind: "blind", retryAfterSeconds: 1 };
+      return { kind: "stale", retryAfterSeconds: 1 };
     }
     await mirrorChannels(channels, { wanted: [{ channelId }], head, lease: undefined });
     const seen = await readSeen(key, config, watched);
     if (seen !== undefined) looks.note(channelId, beganAt);
-    return seen ?? { kind: "blind", retryAfterSeconds: 1 };
+    return seen ?? { kind: "stale", retryAfterSeconds: 1 };
   }
 
   /** The channel by its rows; `undefined` where its mirror may lack an event. */
@@ -136,13 +139,13 @@ export function createChannelSight(
     key: ChannelKey,
     config: ChannelConfig,
     { since, block }: ChannelWatch,
-  ): Promise<SeenChannel | undefined> {
+  ): Promise<ObservedChannel | undefined> {
     const found = await readMirrored(ledger, key);
     if (found === undefined) return undefined;
     const { channel, state } = found;
     if (state.block.number < since) return undefined;
     return {
-      kind: "seen",
+      kind: "observed",
       channel,
       state,
       isSelling: isSelling(state, config, Math.max(ledger.now() / 1_000, block.time)),
@@ -150,7 +153,7 @@ export function createChannelSight(
     };
   }
 
-  return { see };
+  return { observe };
 }
 
 /** When channels were read here last; the oldest is forgotten where there are too many. */
