@@ -1,10 +1,10 @@
 import type { Address, Network } from "@coinslot/protocol";
 import { createSignerRecovery } from "../evm/recover-signer.ts";
 import { readWatch } from "../ledger/channels/channel-watch.ts";
-import { keepLooking } from "../refunds/keep-looking.ts";
 import type { ChannelMetrics } from "../settle/channel-metrics.ts";
 import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
+import { startPollLoop } from "../settle/pace/poll-loop.ts";
 import { keepLease } from "../settle/relay/lease-keeper.ts";
 import type { StopBoard } from "../stops/stop-board.ts";
 import {
@@ -137,7 +137,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
   let isStopped = false;
   let foundAt: number | undefined;
 
-  const claims = createClaimRounds(channels, () => looking.wake());
+  const claims = createClaimRounds(channels, () => polling.wake());
   const keeper = keepLease({
     leases: ledger.leases,
     name: `channels:watch:${place.network}`,
@@ -153,10 +153,10 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
         auditedAt: Number.NEGATIVE_INFINITY,
         behindSince: undefined,
       };
-      if (lease) looking.wake();
+      if (lease) polling.wake();
     },
   });
-  const looking = keepLooking(clock, async () => {
+  const polling = startPollLoop(clock, async () => {
     const fast = Math.max(network.blocks.blockTimeMs(), network.pollMs);
     try {
       // Before the first round of this process: only another one counts for its vouchers.
@@ -176,7 +176,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
   });
   const unsubscribe = network.watcher.subscribe(
     (event) => {
-      if ("head" in event && (isBusy || clock.now() < busyUntil)) looking.wake();
+      if ("head" in event && (isBusy || clock.now() < busyUntil)) polling.wake();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
@@ -194,13 +194,13 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
     onVoucher() {
       const wasQuiet = !isBusy && clock.now() >= busyUntil;
       busyUntil = clock.now() + trafficMs;
-      if (wasQuiet) looking.wake();
+      if (wasQuiet) polling.wake();
     },
   });
   return {
     ...observer,
     contract: place.contract,
-    wake: looking.wake,
+    wake: polling.wake,
     claim: claims.ask,
     async stop() {
       if (settings.claimAtCloseMs > 0) {
@@ -208,7 +208,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
       }
       isStopped = true;
       unsubscribe();
-      await looking.stop();
+      await polling.stop();
       await keeper.stop();
       await claims.stop();
     },

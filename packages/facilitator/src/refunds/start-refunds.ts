@@ -14,9 +14,9 @@ import { refundUndelivered } from "../ledger/refunds/refund-undelivered.ts";
 import { createWorkLease } from "../ledger/work-lease.ts";
 import type { SettlementContext } from "../settle/context.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
+import { startPollLoop } from "../settle/pace/poll-loop.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { advanceRefund } from "./advance-refund.ts";
-import { keepLooking } from "./keep-looking.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 import { reportRefunds } from "./report-refunds.ts";
 import { restAfterFailure } from "./rest-after-failure.ts";
@@ -61,7 +61,7 @@ export function startRefunds(options: {
   /** Networks that no node answers for, with the time of the next attempt. */
   const rests = new Map<Network, number>();
 
-  const looking = keepLooking(clock, async () => {
+  const polling = startPollLoop(clock, async () => {
     try {
       return await look();
     } catch (err) {
@@ -112,7 +112,7 @@ export function startRefunds(options: {
         tracks.delete(name);
         // Another process may have the float, or a network that is not served here.
         if (tracks.size === 0) await lease.release();
-        looking.wakeIn(pauseMs);
+        polling.wakeIn(pauseMs);
       });
     tracks.set(name, track);
   }
@@ -156,15 +156,15 @@ export function startRefunds(options: {
 
   return {
     refunds,
-    wake: looking.wake,
+    wake: polling.wake,
     expect() {
       if (isExpected) return;
       isExpected = true;
-      looking.wake();
+      polling.wake();
     },
     async stop() {
       isStopped = true;
-      await looking.stop();
+      await polling.stop();
       await Promise.all(tracks.values());
       await lease.release();
     },

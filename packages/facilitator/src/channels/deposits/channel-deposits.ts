@@ -13,8 +13,8 @@ import {
   type QueueOutcome,
   queueDeposit,
 } from "../../ledger/channels/queue-deposit.ts";
-import { keepLooking } from "../../refunds/keep-looking.ts";
 import type { CheckedDeposit } from "../../schemes/batch-settlement/check-deposit.ts";
+import { startPollLoop } from "../../settle/pace/poll-loop.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { mirrorChannels } from "../watch/mirror-channels.ts";
 import { hasCode, isNonceUsed, passesTrial, readBalance } from "./deposit-evidence.ts";
@@ -85,7 +85,7 @@ export function startDeposits(
   const { network } = settlement;
   let isStopped = false;
   const pollMs = () => Math.max(minPollMs, Math.min(network.pollMs, network.blocks.blockTimeMs()));
-  const looking = keepLooking(clock, async () => {
+  const polling = startPollLoop(clock, async () => {
     try {
       const found = await followDeposits(channels, { callerGasPerHour });
       if (found === "pending") return pollMs();
@@ -100,7 +100,7 @@ export function startDeposits(
   });
   const unsubscribe = ledger
     .listen(notifications, (payload) => {
-      if (payload === undefined || payload === place.network) looking.wake();
+      if (payload === undefined || payload === place.network) polling.wake();
     })
     .catch((err: unknown) => {
       logger.warn({ err }, "no messages about deposits: they are polled");
@@ -144,7 +144,7 @@ export function startDeposits(
       });
       if (outcome.outcome === "queued") {
         await context.faultPoint("deposit_queued");
-        looking.wake();
+        polling.wake();
         await ledger.notify(notifications, place.network).catch((err: unknown) => {
           logger.debug({ err }, "a message about a deposit was lost");
         });
@@ -163,7 +163,7 @@ export function startDeposits(
     async stop() {
       isStopped = true;
       await (await unsubscribe)?.();
-      await looking.stop();
+      await polling.stop();
     },
   };
 }

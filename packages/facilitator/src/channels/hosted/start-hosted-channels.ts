@@ -5,11 +5,11 @@ import { createSignerRecovery } from "../../evm/recover-signer.ts";
 import { forgetCalls } from "../../ledger/channels/caller-calls.ts";
 import { forgetGas } from "../../ledger/channels/caller-gas.ts";
 import { forgetDeposits } from "../../ledger/channels/move-deposit.ts";
-import { keepLooking } from "../../refunds/keep-looking.ts";
 import { createChannelDigests } from "../../schemes/batch-settlement/channel-digests.ts";
 import type { ChannelMetrics } from "../../settle/channel-metrics.ts";
 import type { SettlementContext } from "../../settle/context.ts";
 import type { NetworkSettlement } from "../../settle/engine.ts";
+import { startPollLoop } from "../../settle/pace/poll-loop.ts";
 import type { StopBoard } from "../../stops/stop-board.ts";
 import { defaultDepositLimits } from "../channel-settings.ts";
 import type { EscrowContext } from "../channels-context.ts";
@@ -72,7 +72,7 @@ export function startHostedChannels(options: {
     looks: new Map(),
     pause: (ms) => sleep(clock, ms),
   };
-  const forgetting = keepLooking(clock, async () => {
+  const forgetting = startPollLoop(clock, async () => {
     try {
       for (const { escrow } of networks.values()) {
         const ended = { ...escrow.place, before: ledger.now() - keptEndedMs };

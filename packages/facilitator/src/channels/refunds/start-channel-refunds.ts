@@ -10,7 +10,7 @@ import {
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { type LockOutcome, lockRefund, type NewRefund } from "../../ledger/channels/lock-refund.ts";
 import { createWorkLease } from "../../ledger/work-lease.ts";
-import { keepLooking } from "../../refunds/keep-looking.ts";
+import { startPollLoop } from "../../settle/pace/poll-loop.ts";
 import { isReady } from "../../settle/relay/relayer-context.ts";
 import { refundRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
@@ -64,7 +64,7 @@ export function startChannelRefunds(
   let isBusy = false;
   let isStopped = false;
 
-  const looking = keepLooking(clock, async () => {
+  const polling = startPollLoop(clock, async () => {
     try {
       return await look();
     } catch (err) {
@@ -85,7 +85,7 @@ export function startChannelRefunds(
 
   const unsubscribe = network.watcher.subscribe(
     (event) => {
-      if ("head" in event && isBusy) looking.wake();
+      if ("head" in event && isBusy) polling.wake();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
@@ -135,7 +135,7 @@ export function startChannelRefunds(
       const locked = await lockRefund(ledger, { ...refund, id, sinceNumber, limits });
       if (locked.outcome !== "locked") return locked;
       await context.faultPoint("channel_refund_locked");
-      looking.wake();
+      polling.wake();
       return { outcome: "locked", id };
     },
     wait(id) {
@@ -147,7 +147,7 @@ export function startChannelRefunds(
     async stop() {
       isStopped = true;
       unsubscribe();
-      await looking.stop();
+      await polling.stop();
       await lease.release();
     },
   };

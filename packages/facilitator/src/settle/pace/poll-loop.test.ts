@@ -1,6 +1,6 @@
 import type { Clock } from "@coinslot/chain";
 import { expect, it } from "vitest";
-import { keepLooking } from "./keep-looking.ts";
+import { startPollLoop } from "./poll-loop.ts";
 
 /** Timers in the hands of a test. */
 function createHandClock() {
@@ -25,36 +25,36 @@ function createHandClock() {
   };
 }
 
-function look(pauses: (number | undefined)[]) {
+function startTestLoop(pauses: (number | undefined)[]) {
   const hand = createHandClock();
   let count = 0;
-  const looking = keepLooking(hand.clock, async () => {
+  const polling = startPollLoop(hand.clock, async () => {
     const pauseMs = pauses[count];
     count += 1;
     return pauseMs;
   });
-  return { ...hand, looking, count: () => count };
+  return { ...hand, polling, count: () => count };
 }
 
-it("looks again after each pause, and not at all where none is due", async () => {
-  const { delays, fire, count, looking } = look([5_000, 200, undefined]);
+it("a poll loop polls again after each pause, and not at all where none is due", async () => {
+  const { delays, fire, count, polling } = startTestLoop([5_000, 200, undefined]);
   await expect.poll(delays).toEqual([5_000]);
   fire();
   await expect.poll(delays).toEqual([200]);
   fire();
   await expect.poll(count).toBe(3);
-  await looking.stop();
+  await polling.stop();
   expect(delays()).toEqual([]);
 });
 
-it("looks when it is woken, and has one timer afterwards", async () => {
-  const { delays, looking, count } = look([5_000, 5_000, 5_000]);
+it("a poll loop polls when it is woken, and has one timer afterwards", async () => {
+  const { delays, polling, count } = startTestLoop([5_000, 5_000, 5_000]);
   await expect.poll(delays).toEqual([5_000]);
-  looking.wakeIn(200);
+  polling.wakeIn(200);
   expect(delays()).toEqual([5_000, 200]);
-  looking.wake();
+  polling.wake();
   await expect.poll(count).toBe(2);
   await expect.poll(delays).toEqual([5_000]);
-  await looking.stop();
+  await polling.stop();
   expect(delays()).toEqual([]);
 });
