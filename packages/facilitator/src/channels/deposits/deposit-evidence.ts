@@ -12,7 +12,10 @@ import {
   authorizationOf,
   type DepositKey,
   type NewDeposit,
+  type OpenDeposit,
 } from "../../ledger/channels/channel-deposits.ts";
+import type { LedgerReads } from "../../ledger/ledger-context.ts";
+import { findHashes } from "../../ledger/transactions/find-transactions.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import { readEvents } from "../watch/read-events.ts";
 
@@ -67,19 +70,40 @@ export async function isNonceUsed(
   return isUsed(id, BigInt(wordSchema.parse(word)));
 }
 
+/** The receipt of a transaction; `undefined` while no block holds it. Or the fault of a node. */
+type ReadReceipt = ReturnType<typeof readReceipt>;
+
+/**
+ * Reads the receipt of the transaction of ours that carried a deposit last. A block may hold an
+ * older form of it than the newest.
+ *
+ * @throws RpcError where no node answers, DatabaseError
+ */
+export async function readCarrier(
+  ledger: LedgerReads,
+  rpc: RpcRequester,
+  { transactionId }: Pick<OpenDeposit, "transactionId">,
+): Promise<ReadReceipt> {
+  const hashes = transactionId === undefined ? [] : await findHashes(ledger, transactionId);
+  const outcomes = await rpc.requestMany(hashes.map(receiptCall));
+  const forms = hashes.map((hash, index) => readReceipt(hash, outcomes[index]));
+  const faulty = forms.find(({ fault }) => fault !== undefined);
+  return forms.find(({ receipt }) => receipt !== undefined) ?? faulty ?? {};
+}
+
 /**
  * The use of an authorization in the blocks up to one, by the receipt of its transaction.
  * `deposited`: the escrow's event of this channel and amount is beside the token's. `elsewhere`: it
  * was cancelled, or used without that. `undefined`: no node returns its logs, and the transaction
  * that was to carry it has none of them.
  *
- * @param options.carrier a transaction of ours that may have executed it
+ * @param options.carrier of a transaction of ours that may have executed it
  * @throws RpcError, ZodError
  */
 export async function findExecution(
   rpc: RpcRequester,
   deposit: NewDepositFacts,
-  { from, to, carrier }: { from: number; to: number; carrier?: Hex | undefined },
+  { from, to, carrier = {} }: { from: number; to: number; carrier?: ReadReceipt },
 ): Promise<
   { kind: "deposited"; hash: Hex; blockNumber: number } | { kind: "elsewhere" } | undefined
 > {
@@ -90,12 +114,11 @@ export async function findExecution(
   ];
   const range = { contract: deposit.token, from: BigInt(from), to: BigInt(to), topics };
   const logs = (await readEvents(rpc, range)).flatMap((each) => logsSchema.parse(each));
-  const found = logs.at(-1)?.transactionHash;
+  const last = logs.at(-1)?.transactionHash;
+  const found = last && toLowerHex(last);
   // Nodes that keep few logs, or leave some out, still have the receipts of our own.
-  const hash = found ?? carrier;
-  if (hash === undefined) return undefined;
-  const [outcome] = await rpc.requestMany([receiptCall(toLowerHex(hash))]);
-  const { receipt, fault } = readReceipt(toLowerHex(hash), outcome);
+  const isOurs = found === undefined || found === carrier.receipt?.transactionHash;
+  const { receipt, fault } = isOurs ? carrier : await readReceiptOf(rpc, found);
   if (fault !== undefined) throw fault;
   if (receipt === undefined || receipt.blockNumber > to) return undefined;
   if (isDeposit(receipt, deposit)) {
@@ -103,6 +126,11 @@ export async function findExecution(
     return { kind: "deposited", hash: transactionHash, blockNumber };
   }
   return found === undefined ? undefined : { kind: "elsewhere" };
+}
+
+async function readReceiptOf(rpc: RpcRequester, hash: Hex): Promise<ReadReceipt> {
+  const [outcome] = await rpc.requestMany([receiptCall(hash)]);
+  return readReceipt(hash, outcome);
 }
 
 /** The facts of a deposit that its events repeat. */

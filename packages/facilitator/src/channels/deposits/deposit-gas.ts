@@ -1,9 +1,8 @@
 import type { Hex } from "@coinslot/protocol";
-import { readReceipt, receiptCall } from "../../evm/transaction-receipt.ts";
 import type { OpenDeposit } from "../../ledger/channels/channel-deposits.ts";
-import { findHashes } from "../../ledger/transactions/find-transactions.ts";
 import { gasLimitForCode, gasLimitOf } from "../../settle/relay/gas.ts";
 import type { EscrowContext } from "../channels-context.ts";
+import type { readCarrier } from "./deposit-evidence.ts";
 
 /** 149,000 measured of a plain token, with its calldata; one behind a proxy takes more. */
 export const depositGas = 220_000n;
@@ -18,22 +17,13 @@ export function depositGasLimit(
 }
 
 /**
- * Resolves to whether a transaction of ours has used more gas than the deposit of a key needs. It
- * may have failed, and its payer have had the deposit executed behind it.
- *
- * @throws RpcError, ZodError where a receipt cannot be read, DatabaseError
+ * Returns whether a transaction of ours has used more gas than the deposit of a key needs, or may
+ * have. It may have failed, and its payer have had the deposit executed behind it.
  */
-export async function usedMuchGas(
-  { context: { ledger }, settlement: { network } }: EscrowContext,
-  { data, payerHasCode, transactionId }: OpenDeposit,
-): Promise<boolean> {
-  if (!payerHasCode || data === undefined || transactionId === undefined) return false;
-  const hashes = await findHashes(ledger, transactionId);
-  const outcomes = await network.rpc.requestMany(hashes.map(receiptCall));
-  const usual = gasLimitForCode(data, depositGas);
-  return hashes.some((hash, index) => {
-    const { receipt, fault } = readReceipt(hash, outcomes[index]);
-    if (fault !== undefined) throw fault;
-    return receipt !== undefined && receipt.gasUsed > usual;
-  });
+export function usedMuchGas(
+  { data, payerHasCode }: OpenDeposit,
+  { receipt, fault }: Awaited<ReturnType<typeof readCarrier>>,
+): boolean {
+  if (!payerHasCode || data === undefined) return false;
+  return fault !== undefined || (receipt?.gasUsed ?? 0n) > gasLimitForCode(data, depositGas);
 }

@@ -17,6 +17,7 @@ import {
   isNonceUsed,
   passesTrial,
   readBalance,
+  readCarrier,
   readTimedBlock,
   type TimedBlock,
 } from "./deposit-evidence.ts";
@@ -102,10 +103,10 @@ async function followDeposit(
   if (deposit.state === "done") return followExecuted(channels, deposit, { served, look });
   if (await isNonceUsed(rpc, deposit, served)) {
     const from = Math.max(0, deposit.sinceNumber - network.finalAfter);
-    const carrier = deposit.hash;
+    const carrier = await readCarrier(ledger, rpc, deposit);
     const execution = await findExecution(rpc, deposit, { from, to: served.number, carrier });
     if (execution?.kind === "deposited") {
-      const isDear = await usedMuchGas(channels, deposit);
+      const isDear = usedMuchGas(deposit, carrier);
       if (!(await recordDeposited(ledger, deposit, { ...execution, isDear }))) return;
       metrics.deposits.inc({ network: place.network, outcome: "done" });
       return context.faultPoint("deposit_recorded");
