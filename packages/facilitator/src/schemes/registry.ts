@@ -7,7 +7,7 @@ import type {
 import { exactScheme } from "./exact/exact-scheme.ts";
 import type { Scheme } from "./scheme.ts";
 
-/** Every scheme. The only file outside a scheme's folder that imports one. */
+/** Schemes whose payments the engine settles. No other file of the engine imports one. */
 const schemes: Readonly<Record<PaymentKind, Scheme>> = { eip3009: exactScheme };
 
 /** The scheme of a payment, a claim or a row of the ledger. */
