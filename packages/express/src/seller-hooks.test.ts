@@ -156,7 +156,7 @@ describe("a seller's hook or option", () => {
     ["refusePayer", { options: { refusePayer: fail } }, true],
   ] as const)(
     "is reported with its name, its route and its error when it throws: %s",
-    async (what, config, isPaid) => {
+    async (title, config, isPaid) => {
       const errors: unknown[] = [];
       const onError = (error: unknown) => errors.push(error);
       const options = "options" in config ? config.options : {};
@@ -166,7 +166,7 @@ describe("a seller's hook or option", () => {
         : { headers: {} };
       await supertest(shop.url).get("/paid/1").set(headers).expect(500);
       expect(errors).toMatchObject([
-        { message: `${what} of "GET /paid/:size" threw`, cause: { message: "down at /etc/x" } },
+        { message: `${title} of "GET /paid/:size" threw`, cause: { message: "down at /etc/x" } },
       ]);
     },
   );

@@ -22,7 +22,7 @@ export function showSession(context: ConsoleContext, visit: Visit): void {
   sendJson(visit.response, 200, {
     role,
     session: session && { ...describe(context, session), isTokenValid: hasToken },
-    ...surroundingsOf(context),
+    ...capabilitiesOf(context),
   });
 }
 
@@ -58,7 +58,7 @@ export async function openSession(context: ConsoleContext, visit: Visit): Promis
         role: session.role,
         token,
         session: { ...describe(context, session), isTokenValid: true },
-        ...surroundingsOf(context),
+        ...capabilitiesOf(context),
       });
     }
   }
@@ -74,14 +74,14 @@ export function askForLink(context: ConsoleContext, visit: Visit): void {
 }
 
 /** `DELETE /api/session` and `DELETE /api/sessions`: ends this session, or all of them. */
-export function endSessions(context: ConsoleContext, visit: Visit, which: "own" | "all"): void {
+export function endSessions(context: ConsoleContext, visit: Visit, scope: "own" | "all"): void {
   requireOwnPage(visit);
   const { session, hasToken } = readVisitor(context, visit);
   if (session === undefined || !hasToken) throw new RefusedError(refusals.signInNeeded);
   // A reader ends those of readers.
-  if (which === "all") context.sessions.endAll(session.holder === "reader" ? "reader" : undefined);
+  if (scope === "all") context.sessions.endAll(session.holder === "reader" ? "reader" : undefined);
   context.sessions.end(session);
-  const argument = { which, address: visit.request.socket.remoteAddress ?? "unknown" };
+  const argument = { which: scope, address: visit.request.socket.remoteAddress ?? "unknown" };
   context.recordSession({ operation: "session.close", outcome: "done", session, argument });
   writeSessionCookie(visit.response, visit, undefined);
   visit.response.writeHead(204).end();
@@ -96,7 +96,8 @@ function describe({ sessions, settings }: ConsoleContext, session: Session) {
   };
 }
 
-function surroundingsOf({ settings, mayAct }: ConsoleContext) {
+/** The ways to sign in and to confirm, and whether sessions may act. */
+function capabilitiesOf({ settings, mayAct }: ConsoleContext) {
   const hasKey = settings.key !== undefined;
   return {
     mayAct,

@@ -315,8 +315,8 @@ describe("a remote facilitator", () => {
   ];
 
   it.each([
-    ...malformed.map(([what, answer]) => [what, answer, 502] as const),
-    ...unreachable.map(([what, answer]) => [what, answer, 503] as const),
+    ...malformed.map(([title, answer]) => [title, answer, 502] as const),
+    ...unreachable.map(([title, answer]) => [title, answer, 503] as const),
   ])(
     "is never read as valid when it answers a verification with %s",
     async (_case, answer, status) => {

@@ -95,10 +95,10 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     ["finds no route", (_request, _response, next) => next("route")],
   ];
 
-  it.each(failures)("is not charged when it %s", async (what, handler) => {
+  it.each(failures)("is not charged when it %s", async (title, handler) => {
     const shop = await open(handler);
     const [first] = await payTwice(shop);
-    expect(first.status).toBe(what === "finds no route" ? 404 : 500);
+    expect(first.status).toBe(title === "finds no route" ? 404 : 500);
     expect(first.text).not.toContain("half");
     expect(shop.facilitator.settled).toHaveLength(0);
   });

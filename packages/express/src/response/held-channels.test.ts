@@ -41,7 +41,7 @@ function callPrototype(response: Response, name: string, ...args: unknown[]): un
 }
 
 /** Ways to a response's connection that bypass its methods. */
-const waysPast: [what: string, handler: (response: Response) => unknown][] = [
+const waysPast: [title: string, handler: (response: Response) => unknown][] = [
   ["ServerResponse.prototype.write", (response) => callPrototype(response, "write", secret)],
   ["ServerResponse.prototype.end", (response) => callPrototype(response, "end", secret)],
   [

@@ -20,7 +20,7 @@ function set(response: Response, name: "statusCode" | "statusMessage", value: un
 const clearStatus = (response: Response) => set(response, "statusCode", undefined);
 
 /** Changes that come too late for Node, which has sent the head. */
-const changes: [what: string, change: (response: Response) => void][] = [
+const changes: [title: string, change: (response: Response) => void][] = [
   ["a status of undefined", clearStatus],
   ["a status that is no number", (response) => set(response, "statusCode", "none")],
   ["the status 99", (response) => set(response, "statusCode", 99)],
@@ -60,7 +60,7 @@ describe.each(expressVersions)("the head of a paid answer on $name", ({ express 
   }
 
   it.each([
-    ...changes.map(([what, change]) => [what, "a write", change, write] as const),
+    ...changes.map(([title, change]) => [title, "a write", change, write] as const),
     ["a status of undefined", "writeHead", clearStatus, writeHead],
     ["a status of undefined", "flushHeaders", clearStatus, flushHeaders],
   ] as const)("stays as Node sends it, for %s after %s", async (_case, _how, change, begin) => {

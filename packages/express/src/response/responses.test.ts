@@ -105,7 +105,7 @@ describe.each(expressVersions)("a sold answer on $name", ({ express }) => {
   // Node itself throws when HEAD is answered with trailers. It also garbles a Content-Disposition
   // outside ASCII by the length of a body that HEAD does not have.
   const answersToHead = waysToAnswer.filter(
-    ([what]) => what !== "trailers" && !/^letters .*: end of (?!nothing)/.test(what),
+    ([title]) => title !== "trailers" && !/^letters .*: end of (?!nothing)/.test(title),
   );
 
   it.each(answersToHead)(

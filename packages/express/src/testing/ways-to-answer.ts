@@ -11,7 +11,7 @@ const file = "package.json";
 
 /** All ways in which a handler may answer, and the headers of its request besides the payment. */
 export const waysToAnswer: [
-  what: string,
+  name: string,
   handler: RequestHandler,
   headers?: Record<string, string>,
 ][] = [
@@ -173,8 +173,8 @@ export const waysToAnswer: [
         },
       ],
     ] satisfies [string, (response: Response) => void][]
-  ).map(([what, answer]): [string, RequestHandler] => [
-    `letters of latin1 in its head: ${what}`,
+  ).map(([name, answer]): [string, RequestHandler] => [
+    `letters of latin1 in its head: ${name}`,
     (_request, response) => {
       response.setHeader("X-Name", "näme");
       response.setHeader("Content-Disposition", 'attachment; filename="näme.txt"');

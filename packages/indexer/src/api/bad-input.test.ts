@@ -105,9 +105,9 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
   it("is a 400 for the whole of a malformed batch", async () => {
     const { post } = await startApi(stand);
     for (const path of ["/api/v1/batch/token-transfers", "/api/v1/batch/token-balances"]) {
-      for (const [what, body] of badBodies) {
+      for (const [title, body] of badBodies) {
         const { status } = await post(path, body);
-        expect({ what, status }).toEqual({ what, status: 400 });
+        expect({ title, status }).toEqual({ title, status: 400 });
       }
     }
     for (const fields of badFields) {

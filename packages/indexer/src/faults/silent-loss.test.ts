@@ -39,8 +39,8 @@ describe.each(enginesByDay)("silent loss, on $engine", ({ engine, createUrl }) =
     ["empty answers", (random: Random) => emptyAtTimes(random, 0.2)],
     ["cut answers", (random: Random) => cutAtTimes(random, 0.2)],
     ["batches that a gateway spreads over its nodes", (random: Random) => spreadBatches(random, 6)],
-  ])("is found, repaired and reported in history by %s", async (what, faultOf) => {
-    const random = randomOf(`${what} on ${engine}`);
+  ])("is found, repaired and reported in history by %s", async (title, faultOf) => {
+    const random = randomOf(`${title} on ${engine}`);
     const devnet = await startUsedChain(60);
     await crowd(devnet, 6);
     await devnet.mine(finalDepth);
