@@ -1,8 +1,8 @@
 /**
- * Compiles the `contracts/*.sol` of each package that has some, and writes beside them, for each
- * contract, `<name>.generated.ts` with its ABI (as a constant, so that viem infers types from it)
- * and its creation bytecode; where contracts are never deployed but only placed by a node's state
- * override, with the bytecode that a deployment would leave.
+ * Compiles the `contracts/*.sol` of each package. Writes beside them `<name>.generated.ts` for each
+ * contract, with its ABI and its creation bytecode. The ABI is a constant, so that viem infers
+ * types from it. A contract that only a node's state override places has the bytecode that a
+ * deployment would leave.
  *
  *   tsx scripts/compile-contracts.ts            writes the files
  *   tsx scripts/compile-contracts.ts --check    compiles again and compares; exits with 1 if they differ

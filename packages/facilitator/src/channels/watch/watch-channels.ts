@@ -34,8 +34,8 @@ export type RoundOutcome = "watched" | "waiting" | "lease_lost";
 
 /**
  * Brings all mirrors to the head, and then records its block. It reads the channels that an event
- * names, those that move, and now and then all with unclaimed money: a node that leaves out an
- * event hides a withdrawal for that long, and no longer.
+ * names, those that move, and in each audit all with unclaimed money. A node that leaves out an
+ * event hides a withdrawal until the next audit, and no longer.
  *
  * A round that fails records nothing, so that vouchers are refused once the last block is too old.
  *

@@ -42,9 +42,8 @@ export interface KnownQueues extends Readonly<Record<Lane, KnownQueue>> {
   /** Adds queued payments of the ledger by their ids. They are read before the next answer. */
   adopt(ids: readonly string[]): void;
   /**
-   * Reads the names of the queued payments, and adopts those that are left there: the process that
-   * holds one has not settled it for as long as the patience with it lasts, since the first sweep
-   * that found it.
+   * Reads the names of the queued payments, and adopts those that are left there. Their holder has
+   * not settled them within its patience, counted from the first sweep that found them.
    *
    * @param patienceWith milliseconds for which a payment is left to another process
    */
