@@ -33,9 +33,12 @@ const beyondAscii = /[\x80-\xff]/;
 
 /** The headers that are set on a response. */
 export function headersOf(response: ServerResponse): HeldAnswer["headers"] {
-  return Object.entries(response.getHeaders()).flatMap(([name, value]): HeldAnswer["headers"] =>
-    value === undefined ? [] : [[name, toHeaderValue(value)]],
-  );
+  const headers: HeldAnswer["headers"] = [];
+  for (const name of response.getHeaderNames()) {
+    const value: unknown = response.getHeader(name);
+    if (value !== undefined) headers.push([name, toHeaderValue(value)]);
+  }
+  return headers;
 }
 
 /** Node also takes a bigint, a date or `null`, and writes it as text. */
