@@ -31,7 +31,7 @@ const fixedPerSecond = Number(process.env.BENCH_SOAK_PER_SECOND ?? 0);
 const printed = Number(process.env.BENCH_SOAK_STATEMENTS ?? 0);
 /** Time for which a buyer repeats one payment. */
 const patienceMs = 60_000;
-const logRange = 1_000n;
+const logRange = 50n;
 
 /** Usage of all sellers together, over one interval. */
 interface Sample {
