@@ -82,7 +82,8 @@ describe("a claim of many channels", () => {
     await here.withdrawAll([config], 10_000n);
     await vi.waitFor(async () => {
       await here.devnet.mine(1);
-      expect(await here.metric(facilitator, "coinslot_channel_claims_total")).toBe(1);
+      const claims = await here.metric(facilitator, "coinslot_channel_claims_total");
+      expect(claims).toBeGreaterThanOrEqual(1);
     }, patience);
     expect(await channels.stateOf(config)).toMatchObject({ totalClaimed: 0n });
     await here.devnet.client.increaseTime({ seconds: 310 });
