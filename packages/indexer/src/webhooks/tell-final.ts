@@ -6,13 +6,16 @@ import type { WriterLease } from "../store/writer-lease.ts";
 import { eventOf } from "./tell-events.ts";
 import { deleteTold, finaliseTold, type ToldRow } from "./told-transfers.ts";
 
-/** Transfers that one transaction tells: few enough to delay no other writer. */
+/** Events of one transaction: few enough to delay no other writer. */
 const transfersAtOnce = 1_000;
 
 /**
- * Runs a write that may make told transfers final, and tells of them: the first in its transaction,
- * the rest in further ones. A transfer that is left by a crash is told with the next such write, or
- * by the next writer as it starts.
+ * Runs a write that may raise finality, and posts the events of finality: the first
+ * `transfersAtOnce` in its transaction, the rest in further ones. Events that a crash leaves out
+ * are posted with the next such write, or at the next writer's start.
+ *
+ * @throws DatabaseError, LeaseLostError, also where `work` is committed and a further transaction
+ * fails
  */
 export async function writeAndTell<Result>(
   writing: { chainId: number; database: Database<IndexerSchema>; lease: WriterLease },
@@ -31,9 +34,9 @@ export async function writeAndTell<Result>(
 }
 
 /**
- * Tells the finality of told transfers, by the rule of `IndexedTransfer.finalized`: one step. A
- * told transfer that its verified block does not have is reverted: a reindex has not found it
- * again.
+ * Posts one page of events of finality, for transfers whose inclusion was posted. The rule is that
+ * of `IndexedTransfer.finalized`. A transfer that its verified block does not have is reverted: a
+ * reindex has not found it again.
  *
  * Only the holder of the writer lease calls it.
  *

@@ -1,0 +1,137 @@
+import { migrate, openDatabase, registerEndpoints } from "@coinslot/storage";
+import { sql } from "kysely";
+import { onTestFinished } from "vitest";
+import { addTransfers } from "../store/add-transfers.ts";
+import { bytesOfHex } from "../store/bytes.ts";
+import { addChain, updateChain } from "../store/chain-row.ts";
+import { updateChecks } from "../store/checks.ts";
+import { coverRange } from "../store/coverage.ts";
+import { forgetRange } from "../store/forget-range.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { mendBlock } from "../store/mend-block.ts";
+import { indexerMigrations } from "../store/migrations/indexer-migrations.ts";
+import { logsPerBlock } from "../store/position.ts";
+import { rollBack } from "../store/roll-back.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
+import { indexerOutbox } from "../webhooks/indexer-outbox.ts";
+import { tellFinal } from "../webhooks/tell-final.ts";
+import { changeWatched } from "../webhooks/watched-addresses.ts";
+
+export const chainId = 31_337;
+const usdt = `0x${"aa".repeat(20)}` as const;
+export const [watched, other, stranger] = ["11", "22", "33"].map(
+  (byte): `0x${string}` => `0x${byte.repeat(20)}`,
+) as [`0x${string}`, `0x${string}`, `0x${string}`];
+const hashOf = (name: string) => `0x${Buffer.from(name).toString("hex").padEnd(64, "0")}`;
+
+type Sent = { transaction: string; to?: `0x${string}`; from?: `0x${string}`; log?: number };
+
+/** Opens an index by hand: the writer's statements, without a chain. */
+export async function openIndex(
+  url: string,
+  { types = ["transfer.included", "transfer.final", "transfer.reverted"] } = {},
+) {
+  const database = await openDatabase<IndexerSchema>({ url, durable: false });
+  onTestFinished(() => database.close());
+  await migrate(database, indexerMigrations);
+  const { dialect, kysely } = database;
+  await addChain(database, { chainId, name: "devnet" });
+  await sql`
+    insert into indexer_tokens (chain_id, address, name, opens_at_zero, revision)
+    values (${chainId}, ${bytesOfHex(usdt)}, 'usdt', 1, 0)
+  `.execute(kysely);
+  const token: KnownToken = {
+    blockchain: "devnet",
+    token: "usdt",
+    id: 1,
+    chainId,
+    address: usdt,
+    startBlock: 0,
+  };
+  const outbox = indexerOutbox(database);
+  const receiver = (id: string) => ({ id, url: "https://example.com", secrets: [], types });
+  await registerEndpoints(outbox, [receiver("whk_a"), receiver("whk_b")]);
+
+  const batchOf = (number: number, block: string, transfers: readonly Sent[]): TransferBatch => ({
+    rows: transfers.map(({ transaction, to = watched, from = stranger, log = 0 }) => ({
+      token_id: 1,
+      position: number * logsPerBlock + log,
+      transaction_index: 0,
+      transfer_index: 0,
+      transaction_hash: bytesOfHex(hashOf(transaction)),
+      from_address: bytesOfHex(from),
+      to_address: bytesOfHex(to),
+      amount: dialect.amount.encode(5n),
+    })),
+    blocks: new Map([[number, { hash: hashOf(block), timestampMs: 1_000 }]]),
+    gains: new Map(),
+    last: undefined,
+    oddities: [],
+    faults: [],
+  });
+  const range = (number: number) => ({ from: number, next: number + 1 });
+  return {
+    database,
+    outbox,
+    include: (number: number, block: string, transfers: readonly Sent[], isAnnounced = true) =>
+      database.transaction((tx) =>
+        addTransfers(tx, dialect, {
+          chainId,
+          tokens: [token],
+          range: range(number),
+          batch: batchOf(number, block, transfers),
+          isAnnounced,
+        }),
+      ),
+    rollBackTo: (block: number) =>
+      database.transaction((tx) => rollBack(tx, dialect, { chainId, block })),
+    mend: (number: number, block: string, transfers: readonly Sent[]) =>
+      database.transaction((tx) =>
+        mendBlock(tx, dialect, {
+          chainId,
+          tokens: [token],
+          block: { number, hash: hashOf(block), timestampMs: 1_000 },
+          truth: batchOf(number, block, transfers),
+          isAnnounced: true,
+          sums: new Map(),
+        }),
+      ),
+    forget: (number: number) =>
+      database.transaction((tx) =>
+        forgetRange(tx, dialect, { chainId, tokenIds: [1], range: range(number) }),
+      ),
+    finalise: (number: number) =>
+      database.transaction(async (tx) => {
+        const head = { number, timestampMs: 1_000, finalized: number };
+        await updateChain(tx, dialect, { chainId, news: { head, isProgress: true } });
+        await tellFinal(tx, dialect, chainId);
+      }),
+    verify: (number: number) =>
+      database.transaction(async (tx) => {
+        await coverRange(tx, 1, range(number), "indexer_verified_ranges");
+        await tellFinal(tx, dialect, chainId);
+      }),
+    doubt: (from: number | null) =>
+      database.transaction(async (tx) => {
+        await updateChecks(tx, dialect, { chainId, news: { doubted_from: from } });
+        await tellFinal(tx, dialect, chainId);
+      }),
+    watch: (endpoint = "whk_a", addresses = [watched]) =>
+      changeWatched(outbox, { endpoint, add: addresses }),
+    /** Events in their order, as `type transaction block`. */
+    async told(endpoint = "whk_a"): Promise<string[]> {
+      const { rows } = await sql<{ type: string; payload: string }>`
+        select type, payload from indexer_outbox_deliveries as delivery
+        join indexer_outbox_events as event on event.seq = delivery.event_seq
+        where endpoint_id = ${endpoint} order by event.seq
+      `.execute(kysely);
+      return rows.map(({ type, payload }) => {
+        const { transactionHash, blockHash } = JSON.parse(payload);
+        const nameOf = (hash: string) =>
+          Buffer.from(hash.slice(2), "hex").toString().replaceAll("\0", "");
+        return `${type.replace("transfer.", "")} ${nameOf(transactionHash)} ${nameOf(blockHash)}`;
+      });
+    },
+  };
+}
