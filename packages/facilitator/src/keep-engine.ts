@@ -19,8 +19,7 @@ export interface KeptEngine<Engine> {
 const pauseMs = 1_000;
 
 /**
- * Starts an engine, and starts another one in its place when it reports that its ledger is not the
- * one any more that it has worked with.
+ * Starts an engine. Starts another one in its place when it reports that its ledger was replaced.
  *
  * A process knows more than its ledger's rows: which leases and reservations are its own, ids of
  * sold things, transactions in flight. After a restore none of that is known to be true. So the

@@ -8,8 +8,8 @@ import type { SettlementContext } from "./settle/context.ts";
 const retryMs = 60_000;
 
 /**
- * Builds the indexes that a migration could not build without a lock on a large table, one after
- * the other, beside the traffic. Statements need them for their speed alone.
+ * Builds the indexes that a migration could not build without a lock on a large table. It does so
+ * beside the traffic, one after the other. Statements need them for their speed alone.
  */
 export function startIndexBuilds({
   ledger,

@@ -28,10 +28,10 @@ const pageRows = 1_000;
 const windowRows = 10_000;
 
 /**
- * Compares the payments that were created in a time with their entries, page by page, in the order
- * of their creation. So it does with refunds that another transaction has made, and with the gas of
- * transactions. Then the entries of that time with their sources. Each page is of one moment, so
- * payments that change meanwhile are no fault.
+ * Compares the payments of a time with their entries, page by page, in the order of their creation.
+ * So it does with refunds that another transaction has made, and with the gas of transactions. Then
+ * the entries of that time with their sources. Each page is of one moment, so payments that change
+ * meanwhile are no fault.
  *
  * It takes one part of the time after the other: a check that breaks off goes on at the `position`
  * of its last page, and leaves nothing out.

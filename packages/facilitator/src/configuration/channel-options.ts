@@ -80,9 +80,9 @@ export interface ChannelOptions {
   /** Deposits of one payer in a day that a transaction carried in vain. Default 3. */
   maxFailedDepositsPerPayer?: number | undefined;
   /**
-   * A deposit is worth at least so many times its gas and that of its claim and settle, nine rows
-   * of a claim (9 × `claimCost`), whatever a route's `minDeposit` says. Default: 5 where
-   * `claimCost` is given; 1 where the cost of gas in the token is not known.
+   * A deposit is worth at least this many times the gas of itself, its claim and its settle. That
+   * gas is nine rows of a claim: 9 × `claimCost`. A route's `minDeposit` cannot lower it. Default:
+   * 5 where `claimCost` is given; 1 where the cost of gas in the token is not known.
    */
   minDepositWorth?: number | undefined;
   /** The escrow contract. Default: the published one. */

@@ -42,8 +42,8 @@ export type RefundOptions = FloatAccount & {
   /** Accounts that were the float before: the chain is asked for their refunds, too. */
   formerFloats?: readonly Address[] | undefined;
   /**
-   * Most that the float gives back in a day (UTC), on each network and in each token, in the
-   * token's smallest unit. Default 100,000,000: a hundred, of six decimals. Refunds beyond it wait.
+   * Most that the float gives back in a day (UTC), of each token on each network, in smallest
+   * units. Default 100,000,000: a hundred, of six decimals. Refunds beyond it wait.
    */
   maxPerDay?: bigint | readonly FloatLimit[] | undefined;
   /**
@@ -64,9 +64,9 @@ export type RefundOptions = FloatAccount & {
         /** Default 10. Beyond it, a payer's refunds of a day (UTC) are left to the operator. */
         maxPerPayerPerDay?: number | undefined;
         /**
-         * Most that all of them together give back in a day (UTC), on each network and in each
-         * token, in the token's smallest unit. Default: half of the float's `maxPerDay`, so that
-         * the operator has the other half. Payments beyond it wait for the next day.
+         * Most that all of them together give back in a day (UTC). Of each token and network, in
+         * smallest units. Default: half of the float's `maxPerDay`, so that the operator has the
+         * other half. Payments beyond it wait for the next day.
          */
         maxPerDay?: bigint | readonly FloatLimit[] | undefined;
         /**

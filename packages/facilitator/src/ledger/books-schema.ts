@@ -24,8 +24,8 @@ export const accounts = {
   /** Fees of others. No movement so far. */
   fees: 8,
   /**
-   * Sales whose money a reorganisation deeper than final has taken away for good, and charges of a
-   * channel that the escrow can no longer pay.
+   * Losses. Sales whose money a reorganisation deeper than final has taken away for good. Charges
+   * of a channel that the escrow can no longer pay.
    */
   losses: 9,
   /** Charged on channels, and not claimed yet. */

@@ -26,8 +26,8 @@ export interface CodeGasTable {
   /** 1: its payer's record vouches for it. */
   is_vouched: Generated<number>;
   /**
-   * The part of it that a transaction of ours has burnt without moving the money, or beyond an
-   * ordinary call where it moved. `null` while unknown: all of it counts, until it is confirmed.
+   * The part of it that a transaction of ours has burnt in vain. Where the money moved, the part
+   * beyond an ordinary call. `null` while unknown: all of it counts, until it is confirmed.
    */
   burnt: number | null;
 }

@@ -34,8 +34,8 @@ const heartbeatLeaseMs = 600_000;
  * The process that holds a SQLite file is asked by its socket. Without one, the file is taken for
  * the operation. A read takes no lock. An endpoint is asked over HTTP in any case.
  *
- * @throws OperationRefusedError in words for the operator, DatabaseError where the ledger cannot be
- * used, Error where its holder could not do it
+ * @throws OperationRefusedError in words for the operator, DatabaseError where the ledger fails,
+ * Error where its holder could not do it
  */
 export async function runOperation<Argument extends z.ZodType, Result extends z.ZodType>(
   place: OperatorPlace,

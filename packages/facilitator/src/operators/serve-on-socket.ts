@@ -44,7 +44,7 @@ export async function serveOnSocket(
 }
 
 /**
- * Listens, for the user of this process alone. A socket takes a mode only once it is bound, so it
+ * Listens, for the user of this process alone. A socket takes a mode only once it is bound. So it
  * is bound in a private folder, and moved to its place with its mode. The private path is no longer
  * than the final one, so that the system takes both.
  */

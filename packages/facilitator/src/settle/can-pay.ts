@@ -3,8 +3,8 @@ import type { NetworkSettlement } from "./engine.ts";
 import type { Relayer } from "./relay/relayer-context.ts";
 
 /**
- * True if a relayer of the network has gas money, and one's signer does not rest, so that payments
- * may be accepted.
+ * True if payments may be accepted: a relayer of the network has gas money, and one's signer does
+ * not rest.
  */
 export function canPay(
   settlements: ReadonlyMap<Network, NetworkSettlement>,

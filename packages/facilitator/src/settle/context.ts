@@ -39,13 +39,13 @@ export interface SettlementTimes {
   /** A queued payment must be valid for this much longer, or it expires. */
   leadMs: number;
   /**
-   * Interval between reads of the chain's head while one payment is not final, or a failed one may
-   * still be executed. More payments make it shorter, a deep chain longer.
+   * Interval between reads of the head while one payment is not final, or a failed one may still be
+   * executed. More payments make it shorter, a deep chain longer.
    */
   settlingMs: number;
   /**
-   * Time for which the chain must have other blocks in the place of final ones, before their
-   * payments are taken back.
+   * Time for which the chain must have other blocks in the place of final ones. Then their payments
+   * are taken back.
    */
   disputeMs: number;
   /**

@@ -63,8 +63,8 @@ export interface NetworkSettlement {
   readonly planning: SingleFlight;
   readonly watch: BlockWatch;
   /**
-   * The next sweep, and whether one is due with the next plan. After a takeover of a relayer it
-   * adopts the payments, too, that processes without one have handed over to the former holder.
+   * The next sweep, and whether one is due with the next plan. After a takeover of a relayer, it
+   * also adopts payments that processes without one have handed to the former holder.
    */
   readonly sweep: { isDue: boolean; isTakeover: boolean; cancel: (() => void) | undefined };
   readonly followUp: FollowUp;

@@ -9,9 +9,9 @@ export interface DeployedAssets {
 }
 
 /**
- * Creates a memory of assets. A contract does not go away, so a node without the code of one that
- * was there lacks the chain's state. The assets of an open facilitator are its callers' choice: the
- * one unseen for longest is forgotten.
+ * Creates a memory of assets. A contract does not go away. So a node without the code of a known
+ * one lacks the chain's state. The assets of an open facilitator are its callers' choice: the one
+ * unseen for longest is forgotten.
  */
 export function createDeployedAssets(): DeployedAssets {
   /** Insertion order is the order of their last trials. */

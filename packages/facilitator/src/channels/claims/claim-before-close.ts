@@ -19,8 +19,8 @@ interface Closing {
 type Planned = Pick<ClaimPlan, "waiting"> & { sent: readonly unknown[] };
 
 /**
- * Claims all that is unclaimed and worth its gas, and waits until the transactions are in a block,
- * for a time. All else is claimed after the next start: it is on the disk.
+ * Claims all that is unclaimed and worth its gas. Waits until the transactions are in a block, for
+ * a time. All else is claimed after the next start: it is on the disk.
  */
 export async function claimBeforeClose(
   { context: { ledger, clock, logger }, settings, place: { network } }: Closing,

@@ -26,9 +26,9 @@ export async function readClaimTime({
 }
 
 /**
- * Divides rows into claims. Near the end of its delay, a payer may take its money away in front of
- * a claim, which reverts then. So such a row goes alone where it is worth that, and never with
- * those that have time.
+ * Divides rows into claims. Near the end of its delay, a payer may empty its channel in front of a
+ * claim, which then reverts. So such a row goes alone where it is worth that, and never with those
+ * that have time.
  *
  * @param limits.maxAlone claims of one row, at most
  */
@@ -48,8 +48,8 @@ export function divideRows(
 
 /**
  * A node alone has refused the row, and its deadline comes nearer: a transaction that reverts costs
- * less than unclaimed money. The words of the refusal do not matter. By the channel's mirror the
- * escrow has the money, and a node that is behind the last deposit says that it has not.
+ * less than unclaimed money. The words of the refusal do not matter. By the channel's mirror, the
+ * escrow has the money. A node that is behind the last deposit says that it has not.
  */
 export function isLastChance({ candidate }: RefusedRow, time: number): boolean {
   const { deadline, config } = candidate;

@@ -44,8 +44,9 @@ const settledSchema = z.array(
 );
 
 /**
- * Posts the money that the escrow has sent to the receivers of claimed channels, by whomever, once
- * its block is final. It goes on where an earlier look ended, so none is left out after a pause.
+ * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
+ * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
+ * after a pause.
  *
  * @throws RpcError, ZodError, DatabaseError; what was posted stays
  */

@@ -3,8 +3,8 @@ import { readCall } from "../../ledger/channels/caller-calls.ts";
 import type { HostedContext, Permit } from "./hosted-context.ts";
 
 /**
- * Whether a caller's next call may be sent: its open transactions have a quarter of the places of a
- * relayer, and half of them where a withdrawal takes money. So no caller fills the places of the
+ * Whether a caller's next call may be sent. Its open transactions have a quarter of a relayer's
+ * places; where a withdrawal takes money, half of them. So no caller fills the places of the
  * others, or of payments. It counts the calls of this process, as relayers do.
  *
  * @throws DatabaseError

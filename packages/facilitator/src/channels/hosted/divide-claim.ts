@@ -9,10 +9,10 @@ import { readAll, readHead, takesOf } from "./read-channel.ts";
 const nearShare = 10;
 
 /**
- * Divides the rows of a claim. Near the end of its delay, a payer may take its money away in front
- * of a claim, which reverts then. So such a row goes alone, as far as the caller has room, and
- * never with those that have time. Vouchers that code of their payer accepts go alone, too: it may
- * change its mind.
+ * Divides the rows of a claim. Near the end of its delay, a payer may empty its channel in front of
+ * a claim, which then reverts. So such a row goes alone, as far as the caller has room, and never
+ * with those that have time. Vouchers that code of their payer accepts go alone, too: it may change
+ * its mind.
  *
  * @throws RpcError, ZodError, ChannelReadError
  */

@@ -62,8 +62,8 @@ export async function tryRefund(
  * Signs a claim of all that is unclaimed and the refund, stores both with their transaction, and
  * sends it. Nothing leaves this process before it is on the disk.
  *
- * The racer is another process that sends the same refund: the row's state and transaction are in
- * the statement that stores, so one of both finds another row, and its signature never leaves it.
+ * The racer is another process that sends the same refund: the statement that stores asks for the
+ * row's state and transaction. So one of both finds another row, and its signature never leaves it.
  *
  * @throws RefundMovedError, RpcError, DatabaseError, and what the signer throws
  */

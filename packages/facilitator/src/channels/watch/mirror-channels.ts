@@ -18,8 +18,8 @@ export interface Wanted {
 }
 
 /**
- * Reads channels at the head, at the depth at which a deposit counts and at `finalAfter`, and
- * writes their mirrors in the order of their ids.
+ * Reads channels at the head, at the depth at which a deposit counts, and at `finalAfter`. Writes
+ * their mirrors in the order of their ids.
  *
  * @throws RpcError, ZodError, ChannelReadError where the head or the former depth cannot be read
  */

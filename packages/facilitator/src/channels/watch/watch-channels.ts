@@ -81,9 +81,9 @@ export async function watchRound(
 
 /**
  * Compares the head with the last round's block. `behind`: the node has not come there yet.
- * `false`: no chain has come there. A head that one node has called far too high would else stop
- * the watch until the chain is as high: no withdrawal would be seen. A node that is merely behind
- * is not believed: its blocks are old, or it is within `finalAfter`, or it catches up.
+ * `false`: no chain has come there. Otherwise one node's far too high head would stop the watch
+ * until the chain is as high. No withdrawal would be seen. A node that is merely behind is not
+ * believed: its blocks are old, or it is within `finalAfter`, or it catches up.
  */
 async function compare(
   { context: { clock, ledger, logger }, settlement: { network }, settings }: ChannelsContext,

@@ -45,9 +45,9 @@ export async function findGasLimit(
 }
 
 /**
- * Takes gas of a caller's share before a transaction of it: the sum of all gas limits of the last
- * hour stays within the share, and those that buyers cause within half of it. One call alone always
- * passes.
+ * Takes gas of a caller's share before a transaction of it. The sum of all gas limits of the last
+ * hour stays within the share. The sum of those that buyers cause stays within half of it. One call
+ * alone always passes.
  *
  * The racer is another process that takes of the same share: both may pass the limit by one call. A
  * process that dies before its transaction leaves the row, which counts for an hour.

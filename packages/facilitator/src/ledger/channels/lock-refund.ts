@@ -11,7 +11,7 @@ export interface RefundLimits {
   perSigner: number;
   /**
    * Of a network in an hour: signers cost nothing. The second half is kept for channels that have
-   * paid for it, so that those without a purchase cannot use all of it up.
+   * paid for it. Those without a purchase cannot use it up.
    */
   perHour: number;
 }
@@ -33,7 +33,7 @@ export interface NewRefund extends ChannelKey {
 }
 
 /**
- * `busy`: a request runs, an answer may still lower its charge, a refund is under way, or the
+ * `busy`: a request runs, an answer may still lower its charge, or a refund is under way. Or the
  * channel has gone on. `limited`: too many refunds. Nothing was written.
  */
 export type LockOutcome =

@@ -69,7 +69,7 @@ export async function noteRefundEvent(
 
 /**
  * `sent` → `locked`: another refund of the channel has finally used its nonce up, so its signature
- * is void, and a part of it is left to be given back.
+ * is void. A part of it is left to be given back.
  */
 export async function reopenRefund(ledger: LedgerContext, refund: ChannelRefund): Promise<void> {
   const none = { nonce: null, amount: null, transaction_id: null, hash: null, refunded: null };

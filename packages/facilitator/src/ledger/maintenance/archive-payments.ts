@@ -19,7 +19,7 @@ export interface ArchiveOptions extends WalkOptions {
   now: number;
   /**
    * Unix milliseconds: a payment that became final before this time, and was never delivered, has
-   * ended too, unless a living process holds it. `undefined`: none has.
+   * ended too. One that a living process holds has not. `undefined`: none has.
    */
   undeliveredBefore: number | undefined;
 }
@@ -34,11 +34,11 @@ export interface ArchiveOptions extends WalkOptions {
  * served for it: delivered, and its kept answer gone. A request for an archived payment finds none,
  * as if it were unknown. Its authorization is refused as expired.
  *
- * The racers are a caller that reserves a released payment once more, one that resumes a payment
- * which was not delivered, and another process that archives. Rows that one of them has locked are
- * left to the next walk. It waits for the rows that this step has locked, and finds none of those
- * that were moved. A process that wakes after a freeze of days, and holds an answer, looks for its
- * token before it sends: it finds none, or its delivery is not recorded.
+ * The racers are a caller that reserves a released payment once more, and one that resumes an
+ * undelivered payment. Another process that archives is the third. Rows that one of them has locked
+ * are left to the next walk. It waits for the rows that this step has locked, and finds none of
+ * those that were moved. A process that wakes after a freeze of days, and holds an answer, looks
+ * for its token before it sends: it finds none, or its delivery is not recorded.
  */
 export function archivePayments(ledger: LedgerContext, options: ArchiveOptions): Promise<WalkStep> {
   return ledger.write((transaction) => archiveStep(ledger, transaction, options), forProcess);

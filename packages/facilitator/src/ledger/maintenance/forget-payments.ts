@@ -18,7 +18,7 @@ import {
 /**
  * Deletes archived payments that ended before `before`, and closes their entries of the books into
  * sums. One step of a walk in the order of their creation. A payment that does not agree with its
- * entries stays, and so does one from before the books that is not posted yet.
+ * entries stays. So does one from before the books that is not posted yet.
  */
 export function forgetPayments(
   { write, dialect }: LedgerContext,

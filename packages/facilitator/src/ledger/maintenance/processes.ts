@@ -8,9 +8,9 @@ import { isSilenceDeath, selectAlive } from "./living-processes.ts";
 import { isYoung, noteHeartbeat } from "./sure-heartbeats.ts";
 
 /**
- * The ledger has lost this process's last heartbeat. It was restored from a backup, or it is a
- * replica that lacked its last writes, or others have forgotten this process in a long silence. Its
- * rows are older than what this process knows of them: all that it holds is over.
+ * The ledger has lost this process's last heartbeat. It was restored from a backup, or is a replica
+ * that lacked its last writes. Or others have forgotten this process in a long silence. Its rows
+ * are older than what this process knows of them: all that it holds is over.
  */
 export class LedgerRestoredError extends Error {
   override readonly name = "LedgerRestoredError";

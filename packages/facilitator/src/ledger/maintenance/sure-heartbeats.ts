@@ -3,8 +3,8 @@ import type { LedgerContext } from "../ledger-context.ts";
 type Heartbeats = Pick<LedgerContext, "heartbeat" | "heartbeatLeaseMs" | "now">;
 
 /**
- * Records a heartbeat that was written, on the database's clock. Where half a lease has passed on
- * that clock since the last one, the database may have stood still for all processes, or its clock
+ * Records a heartbeat that was written, on the database's clock. Half a lease may have passed on
+ * that clock since the last one. Then the database has stood still for all processes, or its clock
  * was put forward. Living processes then look dead until they have written another heartbeat. So
  * they do to a process that has just joined: it does not know of a standstill.
  */

@@ -5,8 +5,8 @@ import { type SqlBool, sql, type Transaction } from "kysely";
 const changing = ["payments", "orders", "transactions", "broadcasts"];
 
 /**
- * The compact form of payments that have ended, the last use of a sold name, and the schema that a
- * process knows.
+ * The compact form of ended payments, the last use of a sold name, and the schema that a process
+ * knows.
  *
  * The previous release goes on beside this step. It looks for no payment here, as if retention had
  * deleted it, and writes neither new column.

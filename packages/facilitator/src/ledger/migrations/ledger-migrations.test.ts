@@ -25,8 +25,8 @@ import { searchIndexes } from "./index-searches.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
 /**
- * Ledgers of killed processes, one for each schema that has landed, the number of migrations it
- * had, and of payments that it had archived. Schemas 7 to 9 were steps to the tenth alone.
+ * Ledgers of killed processes, one for each schema that has landed. Each with its number of
+ * migrations and of archived payments. Schemas 7 to 9 were steps to the tenth alone.
  */
 const fixtures = [
   { name: "01-654c325", migrations: 2, archived: 0 },

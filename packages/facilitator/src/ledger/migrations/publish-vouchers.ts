@@ -2,8 +2,8 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 
 /**
- * The highest ceiling of a channel's vouchers that a claim has shown to all, where it covers more
- * than was charged. The previous release goes on beside this step, and sells by no channel.
+ * The highest ceiling of a channel that a claim has shown to all, where it covers more than was
+ * charged. The previous release goes on beside this step, and sells by no channel.
  */
 export async function publishVouchers<Schema>(
   { schema }: Transaction<Schema>,

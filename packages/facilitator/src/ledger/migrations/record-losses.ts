@@ -3,9 +3,8 @@ import { sql, type Transaction } from "kysely";
 import { type Telling, tellingStatements } from "./tell-of-payments.ts";
 
 /**
- * Reorganisations deeper than final: the final blocks to compare with the chain, the payments that
- * such a reorganisation has taken back, and the entries of those that are lost. `../README.md`,
- * "Deep reorganisations", gives the rules.
+ * Reorganisations deeper than final: the final blocks to compare with the chain, payments that were
+ * taken back, and entries of lost ones. `../README.md`, "Deep reorganisations", gives the rules.
  *
  * Triggers post the entries, so the previous release, which goes on beside this step, posts them
  * too. It records no final blocks: what it has made final is not compared. The triggers run where

@@ -11,9 +11,9 @@ const closed = "('final', 'void')";
  * the states.
  *
  * `refund_of` marks a row of `payments` that is a refund's operation: its payer is the float. Such
- * a row is in no sum and no list of sales, so the triggers of the sums pass it over. The previous
- * release goes on beside this step. It settles a refund's operation as any payment, and serves no
- * payment whose refund has begun, for that has a `delivered_at` as well.
+ * a row is in no sum and no list of sales: the triggers of the sums pass it over. The previous
+ * release goes on beside this step. It settles a refund's operation as any payment. It serves no
+ * payment whose refund has begun: that has a `delivered_at` as well.
  */
 export async function recordRefunds<Schema>(
   transaction: Transaction<Schema>,

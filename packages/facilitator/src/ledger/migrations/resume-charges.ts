@@ -2,9 +2,8 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 
 /**
- * The process that holds the last answer of a channel, the runs of its handler, and the answers
- * that are kept under a buyer's key. The previous release goes on beside this step, and sells by no
- * channel.
+ * The process that holds a channel's last answer, the runs of its handler, and answers kept under a
+ * buyer's key. The previous release goes on beside this step, and sells by no channel.
  */
 export async function resumeCharges<Schema>(
   { schema }: Transaction<Schema>,

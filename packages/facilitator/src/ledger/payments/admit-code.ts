@@ -50,9 +50,9 @@ export interface CodeAdmission {
  * places cannot be held by giving up.
  *
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
- * network's budget, the rest from one four times as large. Spent is all gas of open payments, and
- * for a minute the gas that a transaction has burnt for nothing, or beyond an ordinary call. A
- * confirmed payment gives back the rest, and one that no transaction ever carried all of it.
+ * network's budget, the rest from one four times as large. Spent is all gas of open payments. The
+ * gas that a transaction has burnt for nothing, or beyond an ordinary call, is spent for a minute.
+ * A confirmed payment gives back the rest, and one that no transaction ever carried all of it.
  *
  * Another sender may execute a payment after a transaction of ours has tried it in vain. It vouches
  * for nothing then. A record is one network's, and begins anew with every transaction that moved

@@ -104,9 +104,9 @@ export async function readCodeBudget(options: {
 }
 
 /**
- * Adds deposits into channels: those that are queued or sent, and for a minute those that a
- * transaction has carried in vain, or with much gas. A deposit's own row has its gas, until it
- * counts no more.
+ * Adds deposits into channels: those that are queued or sent. Those that a transaction has carried
+ * in vain, or with much gas, count for a minute. A deposit's own row has its gas, until it counts
+ * no more.
  */
 async function addDeposits(
   transaction: Transaction<LedgerSchema>,
@@ -142,9 +142,9 @@ async function addDeposits(
 }
 
 /**
- * Records the gas that a transaction has burnt for payments that it did not execute, or beyond an
- * ordinary call for those that it did. It is never more than they had at risk. Other payments have
- * no such row.
+ * Records the gas that a transaction has burnt for payments that it did not execute. For those that
+ * it did, the gas beyond an ordinary call. It is never more than they had at risk. Other payments
+ * have no such row.
  *
  * No lock of the budget is taken. A reservation that reads the row before sees more gas spent, and
  * admits less. While a payment is open again, all its gas is at risk again.

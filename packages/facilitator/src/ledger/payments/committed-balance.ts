@@ -27,9 +27,9 @@ export interface Commitments {
 export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
- * Sums the commitments of these requests' payers. They are the open payments, the deposits into
- * channels that are queued or sent, and those executed in a block after the one of the balance's
- * reading. That balance still contains them.
+ * Sums the commitments of these requests' payers. They are the open payments, and the deposits into
+ * channels that are queued or sent. Those executed in a later block than that of the balance count,
+ * too: the balance still contains them.
  *
  * A dead process's reservation counts until a process releases it. The one that took it over may
  * have settled it meanwhile. `alreadyDebited` are payments, by their ids, and deposits, by their

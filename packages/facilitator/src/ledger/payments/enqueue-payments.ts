@@ -43,7 +43,7 @@ export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
  * A ledger that was restored from a backup has such a token again. Another request may have had the
  * payment meanwhile, and the chain would show its execution for this one. So a token of another
  * process counts while that one lives. It was dead by the ledger's clock when its token was taken
- * away, the backup's heartbeat is no newer, and no process renews one that is older than its last.
+ * away. The backup's heartbeat is no newer, and no process renews one that is older than its last.
  */
 export const enqueuePayment = batchPerLedger(
   (ledger: LedgerContext, requests: readonly EnqueueRequest[]) =>

@@ -123,7 +123,7 @@ function matchesWithoutIds({ filter, routeId }: Listing) {
 
 /**
  * Finds all ids, then takes the newest behind the cursor. In one step, or with a bound of the ids
- * in the first one, a database would go along the ids. It might come to the oldest payment.
+ * in the first, a database would go along the ids. It might come to the oldest payment.
  */
 async function readSorted(
   list: Listing,

@@ -38,8 +38,8 @@ const dayMs = 86_400_000;
 
 /**
  * Writes a signed refund and its operation in one database transaction. The locks are the payment's
- * row, then the float's. Under them it is checked again: the state of the refund, its payment, its
- * earlier refunds and their sum, the float's stop switch, its committed balance and its day.
+ * row, then the float's. Under them, all is checked again. Of the refund: its state, its payment,
+ * and the sum of earlier refunds. Of the float: its stop switch, its committed balance and its day.
  */
 export function queueRefund(
   ledger: LedgerContext,

@@ -4,12 +4,12 @@ import { hexWord, uintWord } from "../../evm/word.ts";
 const tag = keccak256(Buffer.from("coinslot refund 1"));
 
 /**
- * The EIP-3009 nonce of the n-th refund of a payment: keccak256 over six words. They are the hash
- * of the tag `coinslot refund 1`, the hash of the CAIP-2 network, authority, payer and nonce of the
- * payment, and `n` from 1.
+ * The EIP-3009 nonce of the n-th refund of a payment: keccak256 over six words. First come the
+ * hashes of the tag `coinslot refund 1` and of the CAIP-2 network. Then the payment's authority,
+ * payer and nonce, and `n` from 1.
  *
  * Nothing else decides it. So each process, an offline signer and a restored backup sign the same
- * one, and the token executes one of them for one account.
+ * one. The token executes one of them for one account.
  */
 export function refundNonce(payment: AuthorizationId, n: number): Hex {
   const { network, asset, authority = asset, payer, nonce } = payment;

@@ -180,9 +180,8 @@ async function refundOne(
 }
 
 /**
- * Sum of the day's automatic refunds of a token. Two processes may take the worker's lease one
- * after the other while a transaction of the first one is still open: the second one waits for its
- * end.
+ * Sum of the day's automatic refunds of a token. A second process may take the worker's lease while
+ * a transaction of the first is still open. It waits for its end.
  */
 async function sumOfDay(
   { dialect, now }: LedgerContext,

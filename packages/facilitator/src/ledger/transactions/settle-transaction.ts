@@ -92,7 +92,7 @@ export function loseTransaction(ledger: LedgerContext, id: string): Promise<void
  *
  * The racer is a process that gets the key, takes the relayer's lease, and reads what is open. It
  * would wait for the nonce of one that is given up after that. So nothing is given up under a
- * lease, and the lease is taken either before this, or once this has ended.
+ * lease. The lease is taken either before this, or once this has ended.
  */
 export function giveUpTransactions(
   ledger: LedgerContext,

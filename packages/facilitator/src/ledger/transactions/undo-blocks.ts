@@ -23,8 +23,7 @@ export interface KnownBlock {
 
 /**
  * The blocks that hold payments or transactions which are not final. Finds the next number, and
- * then the next hash of that number, from one to the next along the indexes, so it costs the blocks
- * and not their rows.
+ * then the next hash of that number, along the indexes. So it costs the blocks and not their rows.
  */
 export async function findBlocks({ db }: LedgerReads, network: Network): Promise<KnownBlock[]> {
   const inPayments = sql`from payments where network = ${network}

@@ -75,10 +75,10 @@ export interface LeftRows {
  * transaction, which is open again; → `queued` where it is not final here. They are followed as
  * after any reorganisation: sent again, found in another block, or ended.
  *
- * A transaction that the relayer has opened again before may be settled at this moment, by a
- * receipt that names no outcome for what was confirmed. So its payments leave it: another sender's
- * execution is found by their trial. A payment whose signature retention has deleted stays, for
- * nothing could end it.
+ * A transaction that the relayer has opened again may be settled at this moment. Its receipt then
+ * names no outcome for confirmed payments. So its payments leave it: another sender's execution is
+ * found by their trial. A payment whose signature retention has deleted stays, for nothing could
+ * end it.
  *
  * @returns the payments that were taken back
  */

@@ -24,11 +24,11 @@ interface Search {
  * Finds payments that any sender executed, or that were cancelled, in some blocks: one query for
  * each token and range of blocks. A payment without either is missing in the result.
  *
- * A reorganisation may place an execution in a block that replaces the one which showed the
- * authorization as unused, or one below it. So a payment that is used by `toBlock`, and is not
- * found, is searched `finalAfter` blocks further back. A token's search begins at its lowest block.
- * Where no block has it, a machine that lags may have answered, or one that has no logs: the other
- * endpoints are asked, and its logs are awaited.
+ * A block showed the authorization as unused. A reorganisation may place an execution in the block
+ * that replaces it, or one below. So a payment that is used by `toBlock`, and is not found, is
+ * searched `finalAfter` blocks further back. A token's search begins at its lowest block. Where no
+ * block has it, a machine that lags may have answered, or one that has no logs: the other endpoints
+ * are asked, and its logs are awaited.
  *
  * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
  */

@@ -42,7 +42,7 @@ export function outcomeOf(
   }
 }
 
-/** True if it is paid in a block that has too few on top of it for the payment to count. */
+/** True if it is paid in a block with too few on top of it for the payment to count. */
 export function isYoung(
   { confirmed }: Pick<PaymentOutcomes, "confirmed">,
   head: bigint,

@@ -183,7 +183,7 @@ function callsTarget(sent: Broadcast | undefined, payments: readonly OrderedPaym
   return payments.some(({ payment }) => schemeOf(payment).targetOf(payment.authorization) === to);
 }
 
-/** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */
+/** Calls that run out of gas take 63 of 64 parts of all: next to nothing is left. */
 function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionReceipt): boolean {
   return gasUsed * 32n >= gasLimit * 31n;
 }

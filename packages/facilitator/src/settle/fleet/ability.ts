@@ -44,10 +44,10 @@ export function maySweep(able: Able): boolean {
 
 /**
  * Milliseconds for which this process leaves a payment to another one, in intervals of sweeps. None
- * where that is no settler; one where it has handed the payment over, or none after a takeover of
- * the relayer that the payment may have been handed to. Otherwise more, and most where this process
- * has work of its own: overloaded processes must not race for each other's payments. They also
- * sweep more often than the interval, so the sweeps themselves count for nothing.
+ * where that is no settler; one where it has handed the payment over. After a takeover of the
+ * relayer that it may have been handed to, none. Otherwise more, and most where this process has
+ * work of its own: overloaded processes must not race for each other's payments. They also sweep
+ * more often than the interval, so the sweeps themselves count for nothing.
  */
 export function patienceOf(
   able: Able & {

@@ -21,8 +21,8 @@ const simulationForm = /^([\w-]{22})\.(\d{1,9})\.(\d{1,5})$/;
 
 /**
  * Writes a message: the network, the ids, and their simulations, which a process of an older
- * release does not read. Nothing is settled by them that the ledger has not queued, and a wrong one
- * costs the gas of a call that reverts.
+ * release does not read. They settle nothing that the ledger has not queued. A wrong one costs the
+ * gas of a call that reverts.
  */
 export function encodeHandOver(
   network: Network,

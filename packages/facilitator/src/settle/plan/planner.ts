@@ -53,8 +53,8 @@ type Step = "stored" | "again" | "collided" | "idle";
 /**
  * Turns the queue of a network into transactions of the relayers whose lease this process holds.
  * Ends when the queue is empty, every relayer has enough in flight, or gathering is better. While a
- * transaction is not yet included, a full one follows it, or one that makes the next block at the
- * last moment (`follow-up.ts`). Must not run concurrently with itself.
+ * transaction is not yet included, only two kinds follow it: a full one, and one that makes the
+ * next block at the last moment (`follow-up.ts`). Must not run concurrently with itself.
  *
  * The lanes take turns, and payments that go alone have few of the places in flight. However many
  * of them wait, they delay the next batch by one transaction. A fault of one payment ends or delays

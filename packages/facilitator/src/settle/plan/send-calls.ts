@@ -22,8 +22,8 @@ export interface OwnCall {
 }
 
 /**
- * `stored`: on the disk, and on its way. Otherwise nothing was written: no relayer of this process
- * has room, gas costs more than the cap, no relayer can pay, or the relayer has changed.
+ * `stored`: on the disk, and on its way. Otherwise nothing was written: no relayer here has room or
+ * can pay, gas costs more than the cap, or the relayer has changed.
  */
 export type CallOutcome = "stored" | "no_relayer" | "too_dear" | "no_funds" | "refused";
 

@@ -7,10 +7,10 @@ import { comeNear, resendStuck } from "./resend-stuck.ts";
 
 /**
  * Reads receipts, records outcomes, and resends or replaces transactions that take too long. A
- * transaction whose receipt cannot be read waits for the next poll. After `replaceMs`, or
- * `resendMs` where there are other endpoints, it is resent like a missing one, since those behind
- * its nonce wait for it. The others go on. A relayer that loses its lease meanwhile, and regains
- * it, follows other objects: this poll ends there.
+ * transaction whose receipt cannot be read waits for the next poll. It is resent like a missing one
+ * after `replaceMs`, or `resendMs` where there are other endpoints: those behind its nonce wait for
+ * it. The others go on. A relayer that loses its lease meanwhile, and regains it, follows other
+ * objects: this poll ends there.
  *
  * @throws RpcUnavailableError when no node answers anything.
  */

@@ -13,8 +13,8 @@ const confirmingReads = 4;
  * that would spend gas without end, for nonces that a node has made up. Their payments are queued
  * again, and go with the nonce that the chain waits for.
  *
- * The number is the word of a node, too. So it has to be as low for `loseMs`, in several reads, and
- * no transaction of ours may be in a block with a higher nonce. Otherwise this number is the false
+ * The number is the word of a node, too. So it has to be as low for `loseMs`, in several reads. No
+ * transaction of ours may be in a block with a higher nonce. Otherwise this number is the false
  * one: what is open stays executable, and other transactions for its payments would waste gas.
  *
  * @param used the chain's first unused nonce

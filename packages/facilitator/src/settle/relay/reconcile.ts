@@ -12,9 +12,9 @@ import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts"
 import { countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
- * Compares ledger and chain: under a new lease, after a block has left the chain, or where the
- * ledger has ended a transaction that is followed here. A process of an older release gives
- * transactions up as lost, whatever lease holds their relayer.
+ * Compares ledger and chain: under a new lease, after a block has left, or where the ledger has
+ * ended a transaction followed here. A process of an older release gives transactions up as lost,
+ * whatever lease holds their relayer.
  */
 export async function reconcile(relayer: Relayer): Promise<void> {
   relayer.isStale = true;

@@ -72,9 +72,9 @@ export interface Relayer extends RelayerOptions {
 }
 
 /**
- * True if the relayer may plan: it holds the lease, is to keep it, and knows its earlier open
- * transactions, whose nonces the chain can come to, and its signer does not rest. Retired relayers
- * are never asked.
+ * True if the relayer may plan: it holds the lease, is to keep it, and its signer does not rest. It
+ * knows its earlier open transactions, and the chain can come to their nonces. Retired relayers are
+ * never asked.
  */
 export function isReady({
   state,

@@ -108,8 +108,8 @@ export function launchTransaction(
 }
 
 /**
- * Gives the lease back for another process, once no transaction of the relayer is in flight or
- * about to be, or after a time. The next holder follows what is left.
+ * Gives the lease back for another process. It waits until no transaction of the relayer is in
+ * flight or about to be, or for a time. The next holder follows what is left.
  */
 export function leaveRelayer(relayer: Relayer, { withinMs }: { withinMs: number }): void {
   const { state, context, leaving } = relayer;

@@ -16,8 +16,8 @@ export interface HashSigner {
   /** Of the key. A signature of another one is refused. */
   address: Address;
   /**
-   * Signs the hash of a transaction. Returns r, s and v as 65 bytes in hex, as viem's accounts do,
-   * or r and s in DER, as a KMS does. `signal` ends the wait.
+   * Signs the hash of a transaction. Returns r, s and v as 65 bytes in hex, as viem's accounts do.
+   * Or r and s in DER, as a KMS does. `signal` ends the wait.
    */
   sign(options: { hash: Hex; signal: AbortSignal }): Promise<Hex | Uint8Array>;
 }

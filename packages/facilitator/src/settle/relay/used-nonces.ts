@@ -21,9 +21,9 @@ const farReads = 4;
 
 /**
  * Number of the relayer's nonces that stand in blocks. A number beyond `next`, the first that we
- * have not used, would leave a gap that nothing passes. It counts only as far as every endpoint
- * that answers returns it, and two reads of one alone, of the right chain; one far beyond, as far
- * as five do. A gateway may send some requests to nodes of another chain.
+ * have not used, would leave a gap that nothing passes. It counts only as far as every endpoint of
+ * the right chain that answers returns it. One endpoint alone is read twice; a number far beyond is
+ * read five times. A gateway may send some requests to nodes of another chain.
  *
  * A number that is too low does less harm: nodes refuse a nonce that was used. Where all of them
  * do, `countRefusedNonces` counts.
@@ -55,9 +55,9 @@ export async function countUsedNonces(
 }
 
 /**
- * Number of the relayer's nonces that stand in blocks, where every node has refused a transaction
- * as one with a used nonce, and some count it as unused. These are wrong: the highest number counts
- * that an endpoint returns in several reads, of the right chain.
+ * Number of the relayer's nonces that stand in blocks, where every node has refused a transaction's
+ * nonce as used. Nodes that count it as unused are wrong: the highest number counts that an
+ * endpoint returns in several reads, of the right chain.
  */
 export async function countRefusedNonces(
   { network, address }: Relayer,

@@ -7,9 +7,9 @@ import {
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 
 /**
- * Splits blocks into those that the chain still has, those in whose place it has others, and those
- * that a node refuses to show, such as pruned ones. A node without a height yet proves nothing:
- * such a block is in none of them.
+ * Splits blocks into three: the chain still has them, it has others in their place, or a node
+ * refuses to show them (pruned). A node without a height yet proves nothing: such a block is in
+ * none of them.
  *
  * @throws RpcError when the chain is unreachable
  */

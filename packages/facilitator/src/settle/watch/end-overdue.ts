@@ -40,8 +40,8 @@ const maxAtOnce = 500;
 
 /**
  * Ends payments that no transaction of ours will. A block's time does so together with the state of
- * the authorization, and neither a clock of ours alone nor a node's word alone. The ledger's README
- * has the states ("Past its time").
+ * the authorization. Neither a clock of ours alone nor a node's word alone does. The ledger's
+ * README has the states ("Past its time").
  *
  * - `queued`: a head whose time is past `validBefore` decides. Buyers wait for it, and a failed
  *   payment is watched until a final block has the last word.
