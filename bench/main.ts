@@ -1,8 +1,8 @@
 // Measures ours beside the reference implementation, on the same chain, in one run.
-//   npm run bench                       every scenario, as a table
-//   npm run bench -- verify settle      some of them
-//   npm run bench -- growth             every scenario whose name begins with growth-
-//   npm run bench -- --json verify      the rows as JSON on standard output
+//     npm run bench                     every scenario, as a table
+//     npm run bench -- verify settle    some of them
+//     npm run bench -- growth           every scenario whose name begins with growth-
+//     npm run bench -- --json verify    the rows as JSON on standard output
 import { parseArgs } from "node:util";
 import { channels } from "./scenarios/channels.ts";
 import { channelsBesideExact } from "./scenarios/channels-beside-exact.ts";

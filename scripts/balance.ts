@@ -1,4 +1,5 @@
-// A load balancer as plain as they come, to stand for yours: npm run balance -- 4020 4021 4022
+// A load balancer as plain as they come, to stand for yours:
+//     npm run balance -- 4020 4021 4022
 // Each connection to the first port goes to the next of the others that takes it.
 import { once } from "node:events";
 import { startBalancer } from "./balance/round-robin.ts";

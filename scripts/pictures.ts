@@ -1,6 +1,7 @@
 // Screenshots of the pages, with real payments on a local chain.
-//   npm run pictures [-- folder]     every page of the console, light and dark, in three widths, into pictures/
-//   npm run pictures -- --guide      those of the documentation, into docs/pictures/
+//     npm run pictures [-- folder]   pages of the console into pictures/
+//     npm run pictures -- --guide    those of the documentation into docs/pictures/
+// Each page of the console is pictured light and dark, in three widths.
 import { parseArgs } from "node:util";
 import { openBrowser } from "@coinslot/pages/testing";
 import { pictureConsole } from "./pictures/console.ts";

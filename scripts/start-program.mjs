@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
  * @param {{ args: string[], timeout: AbortSignal } & import("node:child_process").SpawnOptions}
  * options
  * @returns {{ prints: (pattern: RegExp) => Promise<string>, stop: () => Promise<number | null> }}
- *   `prints` resolves to all that it has printed once the pattern is in it, `stop` to its exit code
+ *   `prints` resolves to the output once the pattern is in it, `stop` to the exit code
  */
 export function start(program, { args, timeout, ...options }) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });

@@ -69,8 +69,8 @@ export async function tryConsumers({ installed }) {
 }
 
 /**
- * Installs the packages beside Express 4 and its types, as an application of that version has them,
- * and compiles and runs a seller there.
+ * Installs the packages beside Express 4 and its types, as an application of that version has them.
+ * Compiles and runs a seller there.
  *
  * @param {{ folder: string, tarballs: string[] }} options
  * @returns {Promise<string>} the installed versions of Express and its types

@@ -29,8 +29,8 @@ interface Side {
 }
 
 /**
- * Paid GETs by payment channels, 128 buyers with one each, beside a bare route and the reference's
- * own channel server with both of its stores. No chain.
+ * Paid GETs by payment channels, 128 buyers with one each, beside a bare route. The reference's own
+ * channel server is a third side, with both of its stores. No chain.
  */
 export async function channels(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));

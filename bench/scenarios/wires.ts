@@ -58,8 +58,8 @@ interface Sale {
 }
 
 /**
- * Paid GETs by version 2 and by MPP at one seller, and by version 2 at that of another checkout in
- * `BENCH_BEFORE`.
+ * Paid GETs by version 2 and by MPP at one seller. Those by version 2 at the seller of another
+ * checkout, in `BENCH_BEFORE`.
  */
 async function paid(place: Place): Promise<Figure[]> {
   const { devnet } = place;

@@ -35,7 +35,7 @@ export async function takePairedTurns<Side>(
 
 /**
  * Compares the measures of two sides by the median of their ratios. A collection of the heap, or
- * other work on the machine, falls into few of many short turns, and the median leaves those out.
+ * other work on the machine, falls into few of many short turns. The median leaves those out.
  */
 export function comparePairs(ours: readonly number[], theirs: readonly number[]): Comparison {
   const ratios = ours.map((value, turn) => value / (theirs[turn] ?? Number.NaN));

@@ -23,8 +23,9 @@ export function mppReceiptOf(headers: Headers): PaymentReceipt | undefined {
 }
 
 /**
- * Faults of an answer to a credential: a challenge where the money may still move, none where it
- * cannot, the same one again, or a receipt that is missing, of another challenge, or of a failure.
+ * Faults of an answer to a credential. Its challenge comes while the money may still move, is
+ * missing where it cannot, or is the same one again. Its receipt is missing, of another challenge,
+ * or of a failure.
  */
 export function findMppFaults(
   { status, headers }: Pick<Response, "status" | "headers">,

@@ -84,8 +84,8 @@ function judgePurchase(
     outcome.reason === "payment_used_up" &&
     interruptions >= maxHandlerRuns;
   const ran = runs.get(path) ?? [];
-  // `upfront` charges first. Its handler failed by itself: in its one run, after the deaths before
-  // it had used up the others, or among as many runs as any buyer who has paid may have.
+  // `upfront` charges first. Its handler failed by itself. That was its one run, if the deaths
+  // before it had used up the others. Or it had as many runs as any buyer who has paid may have.
   const isSpentUpfront =
     isUsedUp &&
     flow === "upfront" &&

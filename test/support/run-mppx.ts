@@ -15,8 +15,8 @@ export interface MppxRun {
 }
 
 /**
- * Runs the unmodified command line of `mppx` with the wallet of the devnet's buyer and a home
- * folder of its own. It asks the public node of a chain for balances: the devnet's node answers.
+ * Runs the unmodified command line of `mppx` as the devnet's buyer, in a home folder of its own. It
+ * asks the public node of a chain for balances: the devnet's node answers.
  */
 export async function runMppx(devnet: Devnet, args: readonly string[]): Promise<MppxRun> {
   const home = await mkdtemp(join(tmpdir(), "coinslot-mppx-"));

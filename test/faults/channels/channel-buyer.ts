@@ -34,8 +34,8 @@ export interface LoadGate {
 }
 
 /**
- * Buys all that is planned on a channel. A hostile payer withdraws in between, buys on as long as
- * it may, ends its withdrawal when its delay is over, deposits again and buys the rest.
+ * Buys all that is planned on a channel. A hostile payer withdraws in between, and buys on as long
+ * as it may. It ends its withdrawal when its delay is over, deposits again and buys the rest.
  */
 export async function buyByChannel(
   market: Market & { devnet: Devnet; deposit: bigint },

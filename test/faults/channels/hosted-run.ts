@@ -58,8 +58,8 @@ const calmLimitMs = 150_000;
 const source = new URL("./hosted-worker.ts", import.meta.url);
 
 /**
- * Sellers elsewhere have deposits, claims, refunds and settles made by a hosted facilitator, while
- * its processes die, freeze and restart, and the chain reorganises. One in twenty of the chain's
+ * Sellers elsewhere have deposits, claims, refunds and settles made by a hosted facilitator. Its
+ * processes die, freeze and restart, and the chain reorganises. One in twenty of the chain's
  * answers is wrong. Then each answer is compared with the chain.
  */
 export async function runHostedFaults(options: HostedRunOptions): Promise<HostedReport> {
