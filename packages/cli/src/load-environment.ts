@@ -15,8 +15,8 @@ import { UsageError } from "./exit-code.ts";
  * other variables of the file.
  *
  * @throws EnvironmentFileError when the file cannot be read
- * @throws UsageError when a database of a folder's file would be sent the password of `PGPASSWORD`,
- *   or one for all hosts in `.pgpass`
+ * @throws UsageError when a database named by the folder's file would get `PGPASSWORD`, or a
+ *   password for all hosts in `.pgpass`
  */
 export function loadEnvironment(environment: Environment, folder: string): LoadedEnvironment {
   const settings = [...commandSettings, ...facilitatorSettings, ...indexerSettings];

@@ -17,8 +17,8 @@ export interface ConsoleOptions {
    */
   readOnLoopback?: boolean | undefined;
   /**
-   * Refunds above this many tokens, alone or together since the last confirmation, ask for the key
-   * again, or for a code that is printed. Default "100".
+   * Refunds above this many tokens, alone or together since the last confirmation, need a new one.
+   * It takes the key, or a code that is printed. Default "100".
    */
   confirmAbove?: string | undefined;
   /** Silence of a person after which a session ends. Default 15. */

@@ -28,7 +28,7 @@ const requestTimeoutMs = 30_000;
 const loopbackHosts = ["127.0.0.1", "localhost", "::1"];
 
 /**
- * Starts a console with a listener and an origin of its own, where sessions may act, and prints a
+ * Starts a console with a listener and an origin of its own, where sessions may act. Prints a
  * one-time link.
  *
  * @example

@@ -20,8 +20,8 @@ import type { OfferPart } from "./wires/wire.ts";
 const json = "application/json; charset=utf-8";
 
 /**
- * Answers 402 to a request that brought no payment: with the seller's own body if there is one,
- * with a page for people if a browser asks, else in JSON.
+ * Answers 402 to a request that brought no payment. The body is the seller's own if there is one, a
+ * page for people if a browser asks, else JSON.
  */
 export function answerUnpaid(visit: Visit, offer: Offer): MaybePromise<void> {
   const { request, route, settings } = visit;

@@ -1,5 +1,6 @@
 // Writes the database of a release as a fixture for every later one:
 //   node --import tsx --conditions=source packages/indexer/scripts/write-indexer-fixture.ts NAME
+//
 // Run it at the last commit of a schema, before the next migration is added.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -57,8 +57,8 @@ export interface PaywallOptions {
   /** Texts in place of ours, in every language. */
   texts?: Partial<Texts> | undefined;
   /**
-   * Facts of networks by their CAIP-2 name, for wallets that do not know them, and for the link to
-   * a transaction. Known chains have theirs.
+   * Facts of networks by their CAIP-2 name. They are for wallets that do not know the network, and
+   * for the link to a transaction. Known chains have theirs.
    */
   chains?:
     | Readonly<

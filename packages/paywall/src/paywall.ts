@@ -6,8 +6,8 @@ import { chooseLanguage } from "./texts/choose-language.ts";
 import { writeDocument } from "./write-document.ts";
 
 /**
- * A page with which a person pays for a URL by a wallet in the browser, for the option `paywall` of
- * `paymentMiddleware`. It loads nothing from elsewhere.
+ * A page with which a person pays for a URL by a wallet in the browser. It is for the option
+ * `paywall` of `paymentMiddleware`, and loads nothing from elsewhere.
  *
  * @example
  * ```ts

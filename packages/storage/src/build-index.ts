@@ -92,7 +92,7 @@ const buildsLock = sql`hashtextextended('coinslot:builds', 0)`;
 
 /**
  * Keeps builds from beginning until the transaction ends. A migration that alters a table beside a
- * build waits for it, the build waits for the migration's transaction, and the table's writers for
+ * build waits for it. The build waits for the migration's transaction, and the table's writers for
  * both: so the transaction must end where this returns `false`.
  *
  * @returns `false` while a build runs

@@ -72,7 +72,7 @@ export interface Database<Schema> {
   readonly listen: Notifications["listen"];
   /**
    * Resolves if what is written stays. On SQLite it rejects with an error of kind `file-replaced`
-   * where the file has been moved, replaced or deleted, and of kind `connection-lost` where the
+   * where the file has been moved, replaced or deleted. The kind is `connection-lost` where the
    * disk has failed once. Only a new `openDatabase` helps then. PostgreSQL's server judges that
    * itself.
    */

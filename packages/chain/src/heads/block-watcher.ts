@@ -81,7 +81,8 @@ const minStalledMs = 15_000;
  *
  * An old head from a lagging endpoint changes nothing. A different block at a known height is
  * accepted from the endpoint that reported the current head. Another endpoint must show a longer
- * chain, until the first one is silent for ten block times, at least 15 s: its head may be false.
+ * chain. That ends when the first one is silent for ten block times, at least 15 s: its head may be
+ * false.
  *
  * @example
  * ```ts

@@ -86,8 +86,8 @@ async function readChange(
 }
 
 /**
- * True while another endpoint's shorter chain counts less than the known head. An endpoint that
- * reported a head far above the chain, and is silent since, must not hold the watch up for good.
+ * True while another endpoint's shorter chain counts less than the known head. That ends when the
+ * head's endpoint is silent: a false head far above the chain must not stop the watch for good.
  */
 function isOtherThanHeads(context: WatcherContext, { endpoint }: RpcEndpointHandle): boolean {
   const { headEndpoint, headEndpointAt, headEndpointMs, clock } = context;

@@ -7,10 +7,9 @@ const executing = /^(eth_(call|callMany|simulateV1|estimateGas|createAccessList)
 
 /**
  * Returns whether another node of the chain would return the same error: the execution has
- * reverted. A provider's policy is the node's own, and so is a method that it does not have, a
- * state that it has lost, or a limit of gas or results. An error about a call with effects stands,
- * since that call must not be made twice. So does one about a transaction: its sender decides about
- * other nodes.
+ * reverted. Most others are the node's own: its provider's policy, a missing method, a lost state,
+ * a limit of gas or results. An error about a call with effects stands, since that call must not be
+ * made twice. So does one about a transaction: its sender decides about other nodes.
  */
 export function isChainsWord(error: RpcResponseError): boolean {
   if (!isRepeatable(error.method) || error.method === "eth_sendRawTransaction") return true;

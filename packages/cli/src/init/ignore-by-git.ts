@@ -79,8 +79,8 @@ function readIgnored(folder: string): string {
 }
 
 /**
- * Exit code of git; `undefined` where there is no git. A repository's own settings may name a
- * program that git runs when it reads its index, or fetches an object that the repository lacks.
+ * Exit code of git; `undefined` where there is no git. A repository's own settings may name
+ * programs, for reading its index and for fetching missing objects. Git runs neither here.
  */
 async function ask(folder: string, args: readonly string[]): Promise<number | undefined> {
   try {

@@ -40,8 +40,8 @@ export async function refuseSecondPayment(
 }
 
 /**
- * A seller of MPP chooses the nonce. A second signature under that of a kept payment, for whatever
- * request, would pay by the same authorization twice, or on another chain as well.
+ * A seller of MPP chooses the nonce, and may repeat that of a kept payment for any request. A
+ * second signature would pay by the same authorization twice, or on another chain as well.
  */
 async function refuseSecondNonce({ io }: PayContext, { nonce }: PaymentTerms): Promise<void> {
   const name = keptNameOf({ nonce });

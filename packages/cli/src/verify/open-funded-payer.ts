@@ -23,8 +23,8 @@ export interface FundedPayer {
 /**
  * Opens the account that pays: a throwaway one on a local chain, or the wallet after consent.
  *
- * @throws UsageError for a chain that is not local without `--real-money`, a wallet that is
- * missing, poor or the seller's, and a no
+ * @throws UsageError for a chain that is not local, without `--real-money`
+ * @throws UsageError for a wallet that is missing, poor or the seller's, and for a no
  */
 export async function openFundedPayer(options: {
   terminal: Terminal;

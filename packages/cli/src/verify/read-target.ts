@@ -17,8 +17,9 @@ export interface Target {
 /**
  * Reads the routes to verify.
  *
- * @throws UsageError for a host that is neither loopback nor the person's own, plain HTTP to
- * another machine, and paths that lead elsewhere
+ * @throws UsageError for a host that is neither loopback nor the person's own
+ * @throws UsageError for a password in the URL, plain HTTP to another machine, and paths that lead
+ * elsewhere
  */
 export function readTarget(options: {
   request: BuyerRequest;

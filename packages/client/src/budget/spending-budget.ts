@@ -54,15 +54,16 @@ export interface SpendingBudget {
    * Commits the amount if all limits allow it, once for each nonce. Of two concurrent calls for the
    * last cent, one gets it.
    *
-   * @throws PaymentError when the budget cannot be read or kept, and `clock_wrong` when it needs
-   * the time and the clock contradicts the chains. Then nothing is booked.
+   * @throws PaymentError when the budget cannot be read or kept
+   * @throws PaymentError `clock_wrong` when it needs the time and the clock contradicts the chains.
+   * Then nothing is booked.
    */
   book(request: BookingRequest): Promise<Booked>;
   /** Resolves to whether an amount is committed to this authorization. */
   holds(id: AuthorizationId): Promise<boolean>;
   /**
-   * Commits the whole exposure of a channel in the place of its earlier one, if the limits of host
-   * and day allow it. The limit for one payment is the caller's to check, by the price.
+   * Commits the whole exposure of a channel, if the limits of host and day allow it. It replaces
+   * the channel's earlier one. The limit for one payment is the caller's to check, by the price.
    *
    * @throws PaymentError as `book`
    */

@@ -60,8 +60,9 @@ export async function buyByChannel(
 /**
  * Sends a voucher again whose outcome was unclear: the same one, so it costs nothing more.
  *
- * @throws PaymentError `channel_unknown` when the store does not have its channel, `over_budget`
- * when it was signed under another store and the budget has no room for it
+ * @throws PaymentError `channel_unknown` when the store does not have its channel
+ * @throws PaymentError `over_budget` when it was signed under another store and the budget has no
+ * room for it
  */
 export async function resumeByChannel(
   context: PayingFetchContext,

@@ -28,8 +28,8 @@ export interface ChannelOptions {
       }
     | undefined;
   /**
-   * Pays the first purchase at an origin by `exact`, where that is offered, and puts money into
-   * escrow from the second one on. Default `true`.
+   * Pays the first purchase at an origin by `exact`, where that is offered. Money goes into escrow
+   * from the second one on. Default `true`.
    */
   exactFirst?: boolean | undefined;
   /**

@@ -10,8 +10,9 @@ const pollIntervalMs = 500;
 /**
  * Sends a transaction of the payer, and waits until it is in a block.
  *
- * @throws PaymentError `signing_failed` when the account signs no transactions, `chain_unreadable`
- * when no endpoint took it, when it failed, or when it is not in a block yet
+ * @throws PaymentError `signing_failed` when the account signs no transactions
+ * @throws PaymentError `chain_unreadable` when no endpoint took it, when it failed, or when it is
+ * not in a block yet
  */
 export async function sendTransaction(options: {
   nodes: readonly ChainNode[];

@@ -7,9 +7,9 @@ const words = ["bytes32", "bytes32", "address", "address", "bytes32", "uint256"]
 }));
 
 /**
- * The EIP-3009 nonce of the n-th refund of a payment: keccak256 over six words. They are the hash
- * of the tag `coinslot refund 1`, the hash of the CAIP-2 network, token, payer and nonce of the
- * payment, and `n` from 1. A seller's ledger derives the same one.
+ * The EIP-3009 nonce of the n-th refund of a payment: keccak256 over six words. The first two are
+ * the hashes of the tag `coinslot refund 1` and of the CAIP-2 network. Then come token, payer and
+ * nonce of the payment, and `n` from 1. A seller's ledger derives the same one.
  */
 export function refundNonce(
   payment: { network: string; asset: Address; payer: Address; nonce: Hex },

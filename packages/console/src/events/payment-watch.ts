@@ -22,9 +22,9 @@ const watchedReads: readonly (readonly [string, Record<string, unknown>])[] = [
 /** A few changes a second are one. */
 const minPauseMs = 1_000;
 /**
- * Each change makes open pages read. So the next one is looked for once all reads since the last
- * look are a hundredth of the time, or after the longest pause. Of the processor time of a seller
- * that is half busy, that is a fiftieth.
+ * Each change makes open pages read. So the next look waits until all reads since the last one are
+ * a hundredth of the time. Of the processor time of a seller that is half busy, that is a fiftieth.
+ * The longest pause bounds the wait.
  */
 const maxShare = 0.01;
 const maxPauseMs = 10_000;

@@ -15,8 +15,8 @@ import { createUsedTokens } from "./used-tokens.ts";
 const redemptionHeader = "Coinslot-Redeem";
 const requestHeader = redemptionHeader.toLowerCase();
 /**
- * Path of the page in its browser. A proxy that cuts a prefix off hands no trace of it on, and
- * browsers send a cookie of another path nowhere.
+ * Path of the page in its browser. A proxy that cuts a prefix off hands no trace of it on. Browsers
+ * do not send a cookie of another path.
  */
 const pathHeader = "coinslot-redeem-path";
 const cookieName = "coinslot_answer";

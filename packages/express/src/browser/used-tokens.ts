@@ -17,8 +17,8 @@ const maxTokens = 100_000;
 
 /**
  * Creates the memory of one process. Only authentic tokens come in, one for each paid answer, and
- * they have one lifetime: the first in is the first to expire. A token that was forgotten, or comes
- * to another process of the seller, opens its answer once more, and buys nothing.
+ * they have one lifetime: the first in is the first to expire. A token that was forgotten opens its
+ * answer once more, as does one in another process of the seller. It buys nothing.
  */
 export function createUsedTokens({ max = maxTokens }: { max?: number } = {}): UsedTokens {
   const used = new Map<string, number>();

@@ -10,8 +10,8 @@ import type { ChannelOrder, ChannelSale } from "./channel-sale.ts";
 import { sellByVoucher } from "./sell-by-voucher.ts";
 
 /**
- * From a deposit with its checked voucher to the money in the channel, and then to the sale by the
- * voucher. A handler that fails charges nothing, and the money stays in the buyer's channel.
+ * Puts the money of a deposit into its channel, then sells by the checked voucher beside it. A
+ * handler that fails charges nothing, and the money stays in the buyer's channel.
  */
 export function sellByDeposit(order: ChannelOrder, deposit: PresentedDeposit): Promise<void> {
   return sellByVoucher(order, (sale) => fund(sale, deposit));

@@ -1,6 +1,6 @@
 /**
- * Encodes the signs of a URL that end it in a link, or mean something between the double quotes of
- * a shell: spaces, quotes, parentheses, `$`, backticks, backslashes.
+ * Encodes the signs of a URL that end a link, or that a shell interprets between double quotes:
+ * spaces, quotes, parentheses, `$`, backticks, backslashes.
  */
 export function quotableUrl(url: string): string {
   return url.replace(/[^\w\-.~&,;=:@%/?{}[\]+]/gu, (sign) =>

@@ -100,8 +100,8 @@ export async function handOverKept(
 }
 
 /**
- * After a freeze, another process may deliver the answer, and a payload without a key is public
- * once it is broadcast. With a key too, the payment may be given back by now. Fails closed.
+ * After a freeze, another process may deliver the answer. A payload without a key is public once it
+ * is broadcast. With a key too, the payment may be given back by now. Fails closed.
  */
 async function isStillHeld({ facilitator, reservation, settings }: Sale): Promise<boolean> {
   try {

@@ -46,8 +46,8 @@ export interface PaymentOption extends PaymentOptionBase {
 /**
  * A way to pay by a payment channel: the buyer puts money into an escrow contract once, and signs a
  * voucher for each request. The price is the most that a request may cost: the handler may charge
- * less. A buyer's channel is bound to `payTo`, the token and `withdrawDelay`: other values give
- * every buyer a new channel, and strand the money of the old one until it is given back.
+ * less. A buyer's channel is bound to `payTo`, the token and `withdrawDelay`. Other values give
+ * every buyer a new channel. The money of the old one is stranded until it is given back.
  */
 export interface ChannelPaymentOption extends PaymentOptionBase {
   scheme: "batch-settlement";
@@ -114,8 +114,8 @@ interface RoutePaymentBase {
    */
   mpp?: MppMode | undefined;
   /**
-   * `"undelivered"`: a payment that was settled, and whose answer was not sent in ten minutes, is
-   * given back from the facilitator's float. Default: by the operator alone.
+   * `"undelivered"`: a settled payment is given back from the facilitator's float, if its answer
+   * was not sent in ten minutes. Default: by the operator alone.
    */
   refund?: RefundPolicy | undefined;
   /**

@@ -59,8 +59,8 @@ function isObject(value: unknown): value is object {
 
 /**
  * Returns whether a layer may match by a regular expression of the application. Either Express
- * keeps that of a route. Of a mounted layer, Express 5 keeps a function of another name alone, and
- * Express 4 an expression that need not be its own.
+ * keeps that of a route. Of a mounted layer, Express 5 keeps only a function of another name.
+ * Express 4 keeps an expression that need not be its own.
  */
 function hasOwnExpression(layer: object, { caseSensitive }: RoutingSettings): boolean {
   const route: unknown = Reflect.get(layer, "route");

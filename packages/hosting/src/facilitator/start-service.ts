@@ -152,8 +152,8 @@ function createApp(
 }
 
 /**
- * Ready: chains and ledger were checked at the start, the ledger answers and can be written, and
- * the service is not about to stop. The ledger is read once a second at most.
+ * Ready: chains and ledger were checked at the start, and the service is not about to stop. The
+ * ledger answers, and can be written. It is read once a second at most.
  */
 function createReadiness(
   facilitator: Pick<CoinslotFacilitator, "payments" | "obstacles" | "stops" | "signerFaults">,

@@ -28,9 +28,9 @@ interface Vote {
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
  * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
- * until another one answers. One with its head below the block, or by its `finalized` tag its
- * newest final block, votes about the newest known block that it reaches. Higher ones wait for it:
- * what one endpoint alone calls final is not.
+ * until another one answers. One with its head below the block votes about the newest known block
+ * that it reaches. So does one whose newest final block is below, by its `finalized` tag. Higher
+ * blocks wait for it: what one endpoint alone calls final is not.
  */
 export async function agreeOnBlock(
   context: Pick<ChainContext, "chain" | "database" | "logger" | "pool" | "outvoted">,

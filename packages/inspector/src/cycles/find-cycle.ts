@@ -33,9 +33,12 @@ export function authorizationOf({ paid }: PresentedPayment): string | undefined 
 }
 
 /**
- * Finds the cycle that a paid request goes on with. In this order: the same authorization, the
- * challenge that it answers, the same idempotency key on the route, an open offer of the route on
- * the same connection, and on any one.
+ * Finds the cycle that a paid request goes on with. In this order:
+ *
+ * 1. the same authorization
+ * 2. the challenge that it answers
+ * 3. the same idempotency key on the route
+ * 4. an open offer of the route on the same connection, then on any one
  *
  * Offers of x402 bear no mark: of several buyers of one route at once, on other connections for the
  * payment, the latest offer is taken. The offers are equal, and the times may be another buyer's.

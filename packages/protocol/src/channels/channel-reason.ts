@@ -1,8 +1,8 @@
 const prefix = "invalid_batch_settlement_evm_";
 
 /**
- * Error codes of the `batch-settlement` scheme that a check of a voucher without a node returns, in
- * the order of the checks. The public specification has more of them.
+ * Error codes of the `batch-settlement` scheme, in the order of the checks. A check of a voucher
+ * without a node returns them. The public specification has more.
  */
 export const channelReasons = [
   `${prefix}channel_id_mismatch`,

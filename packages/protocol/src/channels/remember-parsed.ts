@@ -3,7 +3,7 @@ import { freezeMessage } from "../x402/frozen-message.ts";
 
 /**
  * A schema that remembers its results by the JSON of their input, and freezes them. A buyer sends
- * the same config and the same terms with each request, and reading them takes longer than writing
+ * the same config and the same terms with each request. Reading them takes longer than writing
  * them.
  *
  * @param options.size results that are remembered, at most; the oldest is forgotten

@@ -7,9 +7,9 @@ import type { ResourceInfo } from "../x402/resource-info.ts";
  */
 export interface Paywall {
   /**
-   * Writes a whole HTML document. It loads nothing from elsewhere: the policy admits inline scripts
-   * and styles that carry `demand.nonce`, images of the same origin or in `data:` URLs, and
-   * requests to the same origin.
+   * Writes a whole HTML document. It loads nothing from elsewhere. The policy admits inline scripts
+   * and styles that carry `demand.nonce`. It admits images of the same origin or in `data:` URLs,
+   * and requests to the same origin.
    */
   writePage(demand: PageDemand): string;
 }

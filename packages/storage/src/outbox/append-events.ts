@@ -20,7 +20,7 @@ const eventsAtOnce = 500;
 /**
  * Writes events, in their order, in the transaction of the state that they tell of: for an owner
  * that decides itself which endpoints an event is for. Its transactions with events of one key must
- * not overlap, for their numbers have to have the order of their commits.
+ * not overlap: the numbers must have the order of the commits.
  */
 export async function appendEvents<Schema>(
   outbox: Writes<Schema>,

@@ -17,11 +17,11 @@ export interface ClaimedDelivery {
 }
 
 /**
- * A claim puts off a delivery that waits for an earlier one: for `underWayMs` while that one is
- * under way, also in a claim that is not committed, else until `failedMs` after its next attempt.
- * So a receiver that is down costs one look for each attempt, however many deliveries wait. The
- * conclusion of the earlier one recalls them. It may come before the put-off is committed: so times
- * are bounded.
+ * A claim puts off a delivery that waits for an earlier one. It does so for `underWayMs` while that
+ * one is under way, also in a claim that is not committed. Else it does so until `failedMs` after
+ * the next attempt of that one. So a receiver that is down costs one look for each attempt, however
+ * many deliveries wait. The conclusion of the earlier one recalls them. It may come before the
+ * put-off is committed: so times are bounded.
  */
 const underWayMs = 1_000;
 const failedMs = 30_000;

@@ -12,8 +12,8 @@ export interface OpenFile {
   verify(): Promise<void>;
   /**
    * Call with the last connection. Where the file has been replaced, SQLite leaves its write-ahead
-   * log beside the new one, and the next program would write the log's pages into that. So the log
-   * is emptied into the file that is open, wherever it is now.
+   * log beside the new one. The next program would write the log's pages into that. So the log is
+   * emptied into the file that is open, wherever it is now.
    */
   emptyLog(connection: SqliteConnection): Promise<void>;
   /** Call once all connections are closed: a log that could not be emptied gets another name. */
@@ -22,7 +22,7 @@ export interface OpenFile {
 
 /**
  * Remembers the file that has just been opened. A process that has a file open goes on with it
- * after `mv` has put another in its place, and all that it writes is lost with its end.
+ * after `mv` has put another in its place. All that it writes is lost with its end.
  */
 export async function watchOpenFile({
   path,

@@ -9,8 +9,8 @@ import { mayHaveChallenge } from "./has-challenge.ts";
  * The secrets of a gate's challenges: the setting's, else the ledger's, else some of this process
  * alone. Of the last it warns where routes are sold by MPP.
  *
- * Beside a setting, the ledger's secret goes on proving: a buyer who paid before there was one
- * brings its credential again for its answer, and would pay once more at a 402. Where the setting
+ * Beside a setting, the ledger's secret goes on proving. A buyer who paid before there was one
+ * brings its credential again for its answer: at a 402 it would pay once more. Where the setting
  * names the ledger's, it has the place that the setting gives it.
  *
  * @throws ConfigurationError where the setting names the ledger's, and there is none

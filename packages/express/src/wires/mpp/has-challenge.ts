@@ -4,8 +4,8 @@ import type { OfferedWay } from "../../offer/offer.ts";
 import type { PaymentTerms } from "../../routes/read-payment-option.ts";
 
 /**
- * Tokens whose EIP-712 domain released buyers of MPP know. The domain is not on the wire, and
- * `mppx` throws at a challenge for any other token, where it would pay an x402 offer alone.
+ * Tokens whose EIP-712 domain released buyers of MPP know. The domain is not on the wire. `mppx`
+ * throws at a challenge for any other token, and would pay an x402 offer that comes alone.
  *
  * Source: the currencies of mppx 0.11.0.
  */

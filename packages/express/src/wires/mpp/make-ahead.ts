@@ -6,9 +6,9 @@ export type MakeAhead<Key, Value> = (make: (key: Key) => Value, key: Key) => Val
 
 /**
  * Makes values in groups, each of which is given out once: in a loop, a challenge takes a third of
- * the time that it takes between other work. A group has twice as many as the one before it, so
- * that no more are made in vain than were asked for. Values for the last function and key alone are
- * kept, so that callers cannot fill the memory by asking for others.
+ * the time that it takes between other work. A group has twice as many as the one before it. So no
+ * more are made in vain than were asked for. Only values for the last function and key are kept:
+ * callers cannot fill the memory by asking for others.
  */
 export function createMakeAhead<Key, Value>(): MakeAhead<Key, Value> {
   let made: Value[] = [];

@@ -56,8 +56,8 @@ async function open(express: (typeof expressVersions)[number]["express"]) {
   const upfront = { accepts, paymentFlow: "upfront" } as const;
   const routes = { "GET /paid": { accepts }, "GET /upfront": upfront };
   let runs = 0;
-  // Gates as processes of one ledger have them, the third with secrets of its own, and a fourth on
-  // the way there.
+  // Gates as processes of one ledger have them. The third has secrets of its own, and the fourth is
+  // on the way there.
   const secrets = ["a-secret-of-a-test-with-32-bytes"] as const;
   const first = paymentMiddleware(routes, facilitator, { mpp: true });
   const second = paymentMiddleware(routes, facilitator, { mpp: true });

@@ -58,8 +58,8 @@ function countLines(rawHeaders: readonly string[], name: string): number {
 }
 
 /**
- * Reads the credential of a request that brings one, and proves that it answers a challenge of ours
- * for this request. Asks neither a chain nor the ledger.
+ * Reads the credential of a request, and proves that it answers a challenge of ours for this
+ * request. Asks neither a chain nor the ledger.
  *
  * @throws DecodeError where it has not the form of a credential
  * @throws PaymentFault where it answers no challenge of ours, or not as the challenge wants it

@@ -76,9 +76,8 @@ export type WriteChallenges = (options: {
 export type TakeChallenges = MakeAhead<number, string[]>;
 
 /**
- * Prepares the challenges of an offer. Parts that most answers share are made once: all members of
- * a realm's challenges but three, the start of `opaque` for the URL, and the text of the second of
- * expiry.
+ * Prepares the challenges of an offer. Parts that most answers share are made once. A realm shares
+ * all members but three, a URL the start of `opaque`, a second the text of its expiry.
  */
 export function prepareChallenges(
   charges: readonly ChargeTemplate[],
