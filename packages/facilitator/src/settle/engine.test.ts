@@ -67,6 +67,26 @@ describe("the settlement engine", () => {
     });
   });
 
+  it("settles payments of one payer under one key of two recipients, and refuses a second of one", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start();
+    const payments = [
+      await pay(),
+      await pay({ payTo: devnet.accounts.deployer.address }),
+      await pay({ payTo: devnet.accounts.deployer.address }),
+    ];
+    const settled = [];
+    for (const { paymentPayload, paymentRequirements } of payments) {
+      const keyed = { idempotencyKey: "order 7" };
+      settled.push(await facilitator.settle(paymentPayload, paymentRequirements, keyed));
+    }
+    expect(settled).toMatchObject([
+      { success: true },
+      { success: true },
+      { success: false, errorReason: "duplicate_settlement" },
+    ]);
+  });
+
   it("answers pending with the hash, and resumes the same payment without a second transfer", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const requests = holdRequests();

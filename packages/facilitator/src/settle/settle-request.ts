@@ -34,8 +34,12 @@ export function isAskedFor({ authorization, payTo, amountRequired }: Payment): b
   return authorization.to === payTo && authorization.value >= amountRequired;
 }
 
-/** A seller's key is found again by this, and cannot be read from the ledger. */
+/**
+ * Hash of a caller's idempotency key: the ledger never holds the key itself. Payer and recipient
+ * are its scope, so that two shops of one facilitator may number their orders alike.
+ */
 export function keyHashOf(payment: Payment, key: string | undefined): string | undefined {
   if (key === undefined) return undefined;
-  return createHash("sha256").update(`settle\0${payment.id.payer}\0${key}`).digest("base64url");
+  const scope = `settle\0${payment.id.payer}\0${payment.payTo}`;
+  return createHash("sha256").update(`${scope}\0${key}`).digest("base64url");
 }
