@@ -1,4 +1,10 @@
-import { type Address, chainIdOf, type Hex, type Network } from "@coinslot/protocol";
+import {
+  type Address,
+  chainIdOf,
+  findKnownChain,
+  type Hex,
+  type Network,
+} from "@coinslot/protocol";
 import { BaseError, type PublicClient } from "viem";
 import type { ChainNode } from "../chain/chain-node.ts";
 import { PaymentError } from "../payment-error.ts";
@@ -6,13 +12,16 @@ import type { PayingAccount } from "../sign/payer.ts";
 
 const receiptTimeoutMs = 60_000;
 const pollIntervalMs = 500;
+/** Cap on the price of a unit of gas, tip included, where the chain is not known. */
+const maxFeeElsewhere = 500n * 10n ** 9n;
 
 /**
- * Sends a transaction of the payer, and waits until it is in a block.
+ * Sends a transaction of the payer, and waits until it is in a block. A node whose price for gas is
+ * above the cap of the chain gets no signature: the tip is paid in full, whatever others ask.
  *
  * @throws PaymentError `signing_failed` when the account signs no transactions
- * @throws PaymentError `chain_unreadable` when no endpoint took it, when it failed, or when it is
- * not in a block yet
+ * @throws PaymentError `chain_unreadable` when no endpoint took it, or at no price within the cap;
+ * when it failed, or is not in a block yet
  */
 export async function sendTransaction(options: {
   nodes: readonly ChainNode[];
@@ -21,10 +30,10 @@ export async function sendTransaction(options: {
   to: Address;
   data: Hex;
 }): Promise<Hex> {
-  const { nodes, network, account, to, data } = options;
+  const { nodes, account } = options;
   const { signTransaction } = account;
   if (signTransaction === undefined) {
-    const text = `The account signs no transactions. Send this one from ${account.address}, on ${network}, to ${to}: ${data}`;
+    const text = `The account signs no transactions. ${howToSend(options)}`;
     throw new PaymentError("signing_failed", text);
   }
   let last: unknown;
@@ -42,15 +51,21 @@ export async function sendTransaction(options: {
     await awaitReceipt(node, hash);
     return hash;
   }
+  if (last instanceof PaymentError) throw last;
   const why = last instanceof BaseError ? last.shortMessage : "no endpoint answered";
   // The cause may repeat the URL of a node.
   throw new PaymentError("chain_unreadable", `The transaction was not sent: ${why}`);
 }
 
-async function draft(
-  client: PublicClient,
-  { account, network, to, data }: Parameters<typeof sendTransaction>[0],
-) {
+type Sending = Parameters<typeof sendTransaction>[0];
+
+/** The call, for another program of the same account. */
+function howToSend({ account, network, to, data }: Sending): string {
+  return `Send this one from ${account.address}, on ${network}, to ${to}: ${data}`;
+}
+
+async function draft(client: PublicClient, options: Sending) {
+  const { account, network, to, data } = options;
   const from = account.address;
   const [nonce, gas, fees] = await Promise.all([
     client.getTransactionCount({ address: from, blockTag: "pending" }),
@@ -58,6 +73,11 @@ async function draft(
     client.estimateFeesPerGas(),
   ]);
   const { maxFeePerGas, maxPriorityFeePerGas } = fees;
+  const cap = findKnownChain(network)?.maxFeePerGas ?? maxFeeElsewhere;
+  if (maxFeePerGas > cap) {
+    const text = `The transaction was not sent: by the endpoint, gas costs ${maxFeePerGas} wei, above the cap of ${cap}. ${howToSend(options)}`;
+    throw new PaymentError("chain_unreadable", text);
+  }
   const chainId = chainIdOf(network);
   return {
     type: "eip1559",
