@@ -1,4 +1,4 @@
-import { symlink } from "node:fs/promises";
+import { link, rm, symlink } from "node:fs/promises";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { migrate } from "../migrate.ts";
@@ -46,6 +46,21 @@ describe("the lock of a database file", () => {
     await openForTest({ url: `${url}.far` });
     await expect(lockDatabaseFile(url)).rejects.toMatchObject({ kind: "file-locked" });
     lock?.release();
+  });
+
+  it("is refused while the file has a second name of its own, which would be a second lock", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await openForTest({ url });
+    await link(path, `${path}.twin`);
+    for (const each of [url, `${url}.twin`]) {
+      await expect(lockDatabaseFile(each)).rejects.toMatchObject({
+        kind: "configuration",
+        message: expect.stringContaining("2 names (hard links)"),
+      });
+    }
+    await rm(`${path}.twin`);
+    (await lockDatabaseFile(url))?.release();
   });
 
   it("names a missing folder", async () => {

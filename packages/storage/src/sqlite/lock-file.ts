@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
 import { memoryPath, parseDatabaseUrl } from "../database-url.ts";
@@ -13,13 +13,16 @@ export interface DatabaseFileLock {
 /**
  * Makes this process the only owner of a SQLite file. It holds a write transaction on `<file>.lock`
  * beside it. The operating system ends that with the process, also after a crash. Readers and the
- * database file itself are not touched. Rejects with a `DatabaseError` of kind `file-locked` if
- * another process holds it. `undefined` where there is nothing to lock: a database in memory, and
- * PostgreSQL, where processes share.
+ * database file itself are not touched. `undefined` where there is nothing to lock: a database in
+ * memory, and PostgreSQL, where processes share.
+ *
+ * @throws DatabaseError `file-locked` if another process holds it; `configuration` if the file has
+ * hard links
  */
 export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
   const file = databaseFileOf(url);
   if (file === undefined) return undefined;
+  refuseHardLinks(file);
   const path = `${file}.lock`;
   const connection = openSqliteConnection({
     library: await loadSqlite(),
@@ -39,6 +42,19 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
     );
   }
   return { release: connection.close };
+}
+
+/**
+ * Lock and write-ahead log are beside the name of a file. So a second name has others: two owners
+ * would not see each other's rows, and spoil the file.
+ */
+function refuseHardLinks(file: string): void {
+  const links = statSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (links <= 1) return;
+  throw new DatabaseError(
+    "configuration",
+    `${file} has ${links} names (hard links), and two programs could own it at once: keep one, and make the others symbolic links`,
+  );
 }
 
 /**
