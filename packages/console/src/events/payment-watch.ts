@@ -23,10 +23,10 @@ const watchedReads: readonly (readonly [string, Record<string, unknown>])[] = [
 const minPauseMs = 1_000;
 /**
  * Each change makes open pages read. So the next look waits until all reads since the last one are
- * a hundredth of the time. Of the processor time of a seller that is half busy, that is a fiftieth.
+ * 0.4% of the time. Of the processor time of a seller that is busy for a fifth of it, that is 2%.
  * The longest pause bounds the wait.
  */
-const maxShare = 0.01;
+const maxShare = 0.004;
 const maxPauseMs = 10_000;
 
 /**
