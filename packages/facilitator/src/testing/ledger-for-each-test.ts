@@ -22,7 +22,7 @@ export interface SharedLedger {
   /** Makes what was written on the database's clock older. */
   age(
     table: "channel_deposits" | "code_gas" | "code_payers" | "payments",
-    column: "spent_at" | "refused_until" | "confirmed_at" | "submitted_at",
+    column: "spent_at" | "refused_until" | "confirmed_at",
     ms: number,
   ): Promise<void>;
   /** Rows of a query, as the engine returns them; big numbers may be texts. */

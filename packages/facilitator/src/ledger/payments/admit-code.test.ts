@@ -139,7 +139,6 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
       const held = await hold(ledger, other, { gasAtRisk: 670_000n });
       await releasePayment(ledger, { token: held, payer: other, countsAgainstPayer: false });
       await age("code_gas", "spent_at", 60_000);
-      await age("payments", "submitted_at", 60_000);
       expect(await reservePayment(ledger, by(other, { gasAtRisk: 700_000n }))).toMatchObject({
         outcome: "reserved",
       });
@@ -157,7 +156,6 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     const failed = [{ ids: [id], reason, inclusion, gasShare: 50_000n }] as const;
     await recordOutcomes(ledger, [{ failed: [...failed] }]);
     await age("code_gas", "spent_at", 60_000);
-    await age("payments", "submitted_at", 60_000);
     expect(await queue(ledger, wished)).toBe(id);
     await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion: inAnother } }]);
     expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });

@@ -74,8 +74,7 @@ export async function readCodeBudget(options: {
     const { payment_id, gas, burnt, spent_at, is_vouched, payer, state, submitted_at } = row;
     const isVouched = is_vouched === 1;
     const spent = isVouched ? budget.vouched : budget.unvouched;
-    // A handler may have run for long: the gas is burnt once a transaction carries the payment.
-    const leftMs = Math.max(spent_at, submitted_at ?? 0) + windowMs - nowMs;
+    const leftMs = spent_at + windowMs - nowMs;
     if (state === "reserved" || state === "queued" || state === "submitted") {
       spent.used += BigInt(gas);
       spent.nextMs = Math.min(spent.nextMs, openRetryMs);
@@ -138,6 +137,25 @@ async function addDeposits(
     .where(sql<boolean>`spent_at is not null`)
     .where("spent_at", "<=", nowMs - windowMs)
     .where("state", "not in", ["queued", "sent"])
+    .execute();
+}
+
+/**
+ * Begins the minute of these payments' gas anew, with the transaction that carries them. Their
+ * handlers may have run for longer than a minute, and no gas was burnt before. The time is the
+ * database's, as that of the reservation.
+ */
+export async function restartCodeGas(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  paymentIds: readonly string[];
+}): Promise<void> {
+  const { transaction, dialect, paymentIds } = options;
+  if (paymentIds.length === 0) return;
+  await transaction
+    .updateTable("code_gas")
+    .set({ spent_at: dialect.nowMs() })
+    .where("payment_id", "in", dialect.among(paymentIds))
     .execute();
 }
 

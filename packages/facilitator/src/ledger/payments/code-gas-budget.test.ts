@@ -14,6 +14,7 @@ import { inclusion, order, payer, queue } from "../../testing/ledger-payments.ts
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { releaseAbandoned } from "../maintenance/processes.ts";
+import { enqueuePayment } from "./enqueue-payments.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
@@ -25,7 +26,7 @@ async function pay(ledger: LedgerContext, from: Payer, nonce: number): Promise<v
 }
 
 describe.each(engines)("a payer with code, on %s", (engine) => {
-  const { join, age, silence } = ledgerForEachTest(engine);
+  const { join, age, silence, wait } = ledgerForEachTest(engine);
 
   it("shares one gas budget over all processes, which releases and confirmations refill", async () => {
     const [one, two] = [await join("one"), await join("two")];
@@ -61,6 +62,31 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
   });
 
+  it.each([
+    ["an hour ahead of", 3_600_000],
+    ["an hour behind", -3_600_000],
+  ])(
+    "counts burnt gas for a minute from its transaction, where the clock of the process is %s the database's",
+    async (_, aheadMs) => {
+      const ledger = await join("one");
+      wait(Date.now() + aheadMs - ledger.now());
+      const failing = by(payer, { gasAtRisk: 800_000n });
+      const token = await hold(ledger, payer, failing);
+      await age("code_gas", "spent_at", 60_000);
+      const queued = await enqueuePayment(ledger, { token, payer, order });
+      if (queued === undefined) throw new Error("The reservation was lost");
+      await carry(ledger, queued.id, 0);
+      const reason = "invalid_exact_evm_transaction_failed";
+      await recordOutcomes(ledger, [{ failed: [{ ids: [queued.id], reason, inclusion }] }]);
+      const empty = await reservePayment(ledger, by(other));
+      if (empty.outcome !== "code_limited") throw new Error(empty.outcome);
+      expect(empty.retryAfterMs).toBeGreaterThan(1_000);
+      expect(empty.retryAfterMs).toBeLessThanOrEqual(60_000);
+      await age("code_gas", "spent_at", 60_000);
+      expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
+    },
+  );
+
   it("spends no gas of the budget when another sender executes its payment first", async () => {
     const ledger = await join("one");
     const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
@@ -86,7 +112,6 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     });
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
     await age("code_gas", "spent_at", 60_000);
-    await age("payments", "submitted_at", 60_000);
     expect(await reservePayment(ledger, again)).toMatchObject({ outcome: "reserved" });
   });
 

@@ -2,6 +2,7 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import { type Dialect, isDatabaseError, type Lease } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
+import { restartCodeGas } from "../payments/code-budget.ts";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
@@ -81,7 +82,7 @@ export async function storeTransaction(
       if (record.payments.length === 0) return "stored";
       const ids = record.payments.map(({ id }) => id);
       const fingerprints = record.payments.map(({ fingerprint }) => fingerprint);
-      const { numUpdatedRows } = await transaction
+      const carried = await transaction
         .updateTable("payments")
         .set((set) => ({
           state: "submitted",
@@ -92,10 +93,11 @@ export async function storeTransaction(
         .where("id", "in", dialect.among(ids))
         .where("state", "=", is("queued"))
         .where("fingerprint", "in", dialect.among(fingerprints))
-        .executeTakeFirst();
-      if (numUpdatedRows !== BigInt(ids.length)) {
-        throw new StoreRefused("payments_changed");
-      }
+        .returning(["id", "is_alone"])
+        .execute();
+      if (carried.length !== ids.length) throw new StoreRefused("payments_changed");
+      const paymentIds = carried.flatMap(({ id, is_alone }) => (is_alone === 1 ? id : []));
+      await restartCodeGas({ transaction, dialect, paymentIds });
       return "stored";
     }),
   );
