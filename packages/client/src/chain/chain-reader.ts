@@ -57,6 +57,8 @@ export interface ChainReader {
   isUsed(id: AuthorizationId): Promise<boolean | undefined>;
   /** The endpoints of a network, the preferred one first. */
   nodesOf(network: Network): readonly ChainNode[];
+  /** True if these are of two hosts at least, so that one can contradict the other. */
+  hasWitnesses(network: Network): boolean;
   /** The time by each endpoint that returned one, in unix milliseconds. */
   readTimes(): Promise<number[]>;
 }
@@ -145,6 +147,7 @@ export function createChainReader(options: {
     },
 
     nodesOf: (network) => nodes.get(network) ?? [],
+    hasWitnesses: (network) => witnessed.has(network),
 
     async readTimes() {
       const times = await Promise.all([...nodes.values()].flat().map(readTime));

@@ -61,6 +61,10 @@ export async function learnCharged(
  * Takes over the state of the chain. An open deposit ends once its authorization is used. It ends
  * unused only if no endpoint says that it can still be executed.
  *
+ * One endpoint may deny deposits, to be shown another one each time. So the highest balance of all
+ * endpoints counts. The store keeps what was there before, for `locked`, until endpoints of two
+ * hosts agree that it is gone.
+ *
  * @returns `undefined` when no endpoint returned the channel
  */
 export async function lookAtChain(
@@ -70,15 +74,32 @@ export async function lookAtChain(
   const chain = await readChannel(context.chains.nodesOf(record.network), record);
   if (chain === undefined) return undefined;
   const isOver = chain.isDepositUsed || (await isDead(context, record));
-  const { balance, claimed } = chain;
+  const { balance: known, deposit } = store.find(record.id) ?? record;
+  const mayBeThere = known + (isOver && deposit !== undefined ? deposit.amount : 0n);
+  const isLess = chain.balance < mayBeThere;
+  const balances = isLess ? await readBalances(context, record) : [chain.balance];
+  const balance = balances.reduce(larger, chain.balance);
+  const isProven =
+    balances.length === context.chains.nodesOf(record.network).length &&
+    context.chains.hasWitnesses(record.network);
   const after = store.update(record.id, (stored) => ({
     ...stored,
-    balance,
-    claimed,
+    balance: isLess && !isProven ? larger(balance, mayBeThere) : balance,
+    claimed: chain.claimed,
     deposit: isOver ? undefined : stored.deposit,
     isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,
   }));
-  return { record: after, chain };
+  return { record: { ...after, balance }, chain };
+}
+
+/** The balance by each endpoint that returned it. */
+async function readBalances(
+  { chains }: ChannelLedger["context"],
+  record: ChannelRecord,
+): Promise<bigint[]> {
+  const nodes = chains.nodesOf(record.network);
+  const seen = await Promise.all(nodes.map((node) => readChannel([node], record)));
+  return seen.flatMap((chain) => (chain === undefined ? [] : [chain.balance]));
 }
 
 /** Returns whether an open deposit can certainly not be executed any more, and never was. */
@@ -95,17 +116,30 @@ async function isDead(
 }
 
 /**
+ * Stores the balance that all endpoints show, of one host as well: this payer has asked for the
+ * rest, so it may have fallen. The largest counts.
+ *
+ * @returns `undefined` where an endpoint did not return it
+ */
+export async function acceptBalance(
+  { context, store }: ChannelLedger,
+  record: ChannelRecord,
+): Promise<bigint | undefined> {
+  const balances = await readBalances(context, record);
+  if (balances.length < context.chains.nodesOf(record.network).length) return undefined;
+  const balance = balances.reduce(larger, 0n);
+  store.update(record.id, (stored) => ({ ...stored, balance }));
+  return balance;
+}
+
+/**
  * Books the exposure anew after the balance has fallen: what no balance covers cannot be claimed.
- * All endpoints have to show it; the largest balance counts.
  */
 export async function freeExposure(ledger: ChannelLedger, record: ChannelRecord): Promise<void> {
   const { context } = ledger;
   const asset = findAsset(context.assets, record.network, record.config.token);
-  const nodes = context.chains.nodesOf(record.network);
-  const seen = await Promise.all(nodes.map((node) => readChannel([node], record)));
-  const balances = seen.flatMap((chain) => (chain === undefined ? [] : [chain.balance]));
-  if (asset === undefined || balances.length < nodes.length) return;
-  const balance = balances.reduce(larger, 0n);
+  const balance = await acceptBalance(ledger, record);
+  if (asset === undefined || balance === undefined) return;
   const amount = exposureOf({ ...record, balance });
   const booking = bookingOf(record);
   if (amount === 0n) await context.budget.release(record.id);

@@ -1,10 +1,11 @@
+import { createChannelFixture } from "@coinslot/devnet";
 import { findKnownChain, plasma } from "@coinslot/protocol";
-import { toHex } from "viem";
+import { encodeAbiParameters, toFunctionSelector, toHex } from "viem";
 import { describe, expect, it } from "vitest";
 import { startLyingNode } from "../testing/lying-node.ts";
 import { useChannels } from "../testing/use-channels.ts";
 
-const { world, sellerOf, createFetch, records } = useChannels();
+const { world, sellerOf, createFetch, records, onChain } = useChannels();
 
 /** A payer with a channel, whose withdrawals ask a node that lies about fees. */
 async function withdrawBy(lie: Parameters<typeof startLyingNode>[1]) {
@@ -40,5 +41,62 @@ describe("a node that lies to a withdrawal", () => {
     });
     expect(paid).toBe(0n);
     expect(findKnownChain(plasma)?.maxFeePerGas).toBe(100n * gwei);
+  });
+});
+
+/** A node by which every channel is empty. */
+async function denyingNode(): Promise<string> {
+  const asked = toFunctionSelector("channels(bytes32)").slice(2);
+  const empty = encodeAbiParameters([{ type: "uint256" }, { type: "uint256" }], [0n, 0n]);
+  const node = await startLyingNode(world.devnet().rpcUrl, ({ method, params }) =>
+    method === "eth_call" && JSON.stringify(params).includes(asked) ? empty : undefined,
+  );
+  return world.keep(node).url;
+}
+
+describe("a node that denies the balance of a channel", () => {
+  it("is outvoted by another one: one deposit is made", async () => {
+    const seller = await sellerOf();
+    const urls = [await denyingNode(), world.devnet().rpcUrl];
+    const pay = createFetch({}, { rpcUrls: { [plasma]: urls } });
+    for (let count = 0; count < 4; count += 1) expect((await pay(seller.url)).status).toBe(200);
+    const [record] = await records();
+    expect(await onChain(record?.id)).toMatchObject({ balance: 10_000n });
+  });
+
+  it("has no more locked than `locked`, where it is the only one and the seller wants deposits", async () => {
+    const seller = await sellerOf({
+      onPaid: ({ payload }, response) => {
+        if (payload.type === "deposit") return false;
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    const locked = { perHost: "$0.03", inAll: "$0.03" };
+    const pay = createFetch({ locked }, { rpcUrls: { [plasma]: [await denyingNode()] } });
+    const statuses: number[] = [];
+    for (let count = 0; count < 6; count += 1) statuses.push((await pay(seller.url)).status);
+    expect(statuses).toEqual([200, 200, 200, 402, 402, 402]);
+    const [record] = await records();
+    expect(await onChain(record?.id)).toMatchObject({ balance: 30_000n });
+    expect(record).toMatchObject({ balance: 30_000n });
+  });
+});
+
+describe("a balance that a seller has given back unasked", () => {
+  it("is believed of one host once a refund is asked for, and the channel is funded again", async () => {
+    const seller = await sellerOf();
+    const pay = createFetch({ locked: { perHost: "$0.02" } });
+    await pay(seller.url);
+    const channels = createChannelFixture(world.devnet());
+    const [{ config, id } = {}] = await records();
+    if (config === undefined) throw new Error("No channel");
+    await channels.claim([await channels.rowOf(config, 1000n)]);
+    await channels.refundSigned(config, 2n ** 100n, 0n);
+    expect(await onChain(id)).toMatchObject({ balance: 1000n });
+    expect(await pay.refundChannel(seller.url)).toMatchObject([{ state: "nothing" }]);
+    expect((await records())[0]).toMatchObject({ balance: 1000n, charged: 1000n });
+    expect((await pay(seller.url)).status).toBe(200);
+    expect(await onChain(id)).toMatchObject({ balance: 11_000n });
   });
 });

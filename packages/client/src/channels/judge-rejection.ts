@@ -65,7 +65,7 @@ export async function judgeRejection(
     // The seller reported a deposit that the chain does not show: it goes along once more.
     const deposit = { ...known.deposit, isReported: false };
     const after = ledger.store.update(known.id, (stored) => ({ ...stored, deposit }));
-    return { kind: "again", record: after };
+    return { kind: "again", record: { ...after, balance: known.balance } };
   }
   const isUnchanged = known.balance === record.balance;
   return isUnchanged ? { kind: "final", record: known } : { kind: "again", record: known };
@@ -114,6 +114,7 @@ async function learn(
     }));
   }
   const isKnown = charged === record.charged;
-  record = await learnCharged(ledger, record, charged);
+  const { balance } = known.record;
+  record = { ...(await learnCharged(ledger, record, charged)), balance };
   return isKnown ? { kind: "final", record } : { kind: "again", record };
 }

@@ -21,7 +21,10 @@ export interface ChannelSummary {
   /** The most that the seller may ever claim, capped by the balance. */
   ceiling: bigint;
   charged: bigint;
-  /** By the contract, when it was read last; with what is claimed. */
+  /**
+   * By the contract, when it was read last; with what is claimed. One host alone lowers it only
+   * where this payer has asked for a refund or a withdrawal.
+   */
   balance: bigint;
   claimed: bigint;
   /** Of a deposit that the chain does not show yet. */

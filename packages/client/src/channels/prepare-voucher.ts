@@ -85,7 +85,9 @@ export async function prepareVoucher(
       deposit: next.deposit,
     };
   });
-  return refusal ?? { record: stored, ceiling, deposit, isNewDeposit };
+  // The store may have a higher balance, for its limits alone.
+  const { balance } = record;
+  return refusal ?? { record: { ...stored, balance }, ceiling, deposit, isNewDeposit };
 }
 
 /** The deposit of a plan, with its funds and room; `undefined` if it needs none. */

@@ -8,7 +8,7 @@ import { hashBody, type RepeatableRequest, toInit } from "../send/repeatable-req
 import { sendPayment } from "../send/send-payment.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 import { readWays } from "../wires/registry.ts";
-import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import { acceptBalance, type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import { type ChannelCandidate, findChannels } from "./choose-channel.ts";
 import { judgeRejection } from "./judge-rejection.ts";
@@ -90,7 +90,10 @@ export async function refundOnLane(
   }
   let { record } = seen;
   const before = record.balance;
-  if (before <= record.charged) return { id, state: "nothing", amount: 0n };
+  if (before <= record.charged) {
+    await acceptBalance(ledger, record);
+    return { id, state: "nothing", amount: 0n };
+  }
   const candidate = asked.candidates.find((each) => hasTermsOf(each, record));
   if (candidate === undefined) return { id, state: "silent", amount: 0n };
   let reason: string | undefined;

@@ -2,7 +2,7 @@ import { channelContracts, channelSettlementAbi, type Hex } from "@coinslot/prot
 import { encodeFunctionData } from "viem";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { PaymentError } from "../payment-error.ts";
-import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import { acceptBalance, type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
 import { type ChannelRecord, larger } from "./channel-record.ts";
 import { sendTransaction } from "./send-transaction.ts";
 
@@ -59,7 +59,10 @@ export async function withdrawOnLane(
     return { id, state: "withdrawn", amount: record.balance - left, transaction };
   }
   const amount = record.balance - larger(record.charged, record.claimed);
-  if (amount <= 0n) return { id, state: "nothing", amount: 0n };
+  if (amount <= 0n) {
+    await acceptBalance(ledger, record);
+    return { id, state: "nothing", amount: 0n };
+  }
   // Stored first: no voucher is signed once the seller may see the withdrawal.
   ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
   const args = [config, amount] as const;
