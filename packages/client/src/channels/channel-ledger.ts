@@ -3,7 +3,7 @@ import { findAsset, type SpendableAsset } from "../budget/spending-policy.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { type ChannelRecord, exposureOf, larger } from "./channel-record.ts";
 import type { ChannelStore } from "./channel-store.ts";
-import { type ChannelOnChain, readChannel } from "./read-channel.ts";
+import { agreedSums, type ChannelOnChain, readByAll, readChannel } from "./read-channel.ts";
 
 /** A store with the parts of a context that its changes need. */
 export interface ChannelLedger {
@@ -61,9 +61,9 @@ export async function learnCharged(
  * Takes over the state of the chain. An open deposit ends once its authorization is used. It ends
  * unused only if no endpoint says that it can still be executed.
  *
- * One endpoint may deny deposits, to be shown another one each time. So the highest balance of all
- * endpoints counts. The store keeps what was there before, for `locked`, until endpoints of two
- * hosts agree that it is gone.
+ * One endpoint may deny a deposit, to be shown another one, or show as claimed what was not
+ * signed. So the highest balance of all endpoints counts, and the lowest claimed sum. The store
+ * keeps the balance before, for `locked`, until endpoints of two hosts agree that it is gone.
  *
  * @returns `undefined` when no endpoint returned the channel
  */
@@ -71,35 +71,25 @@ export async function lookAtChain(
   { context, store }: ChannelLedger,
   record: ChannelRecord,
 ): Promise<{ record: ChannelRecord; chain: ChannelOnChain } | undefined> {
-  const chain = await readChannel(context.chains.nodesOf(record.network), record);
-  if (chain === undefined) return undefined;
-  const isOver = chain.isDepositUsed || (await isDead(context, record));
-  const { balance: known, deposit } = store.find(record.id) ?? record;
+  const nodes = context.chains.nodesOf(record.network);
+  const first = await readChannel(nodes, record);
+  if (first === undefined) return undefined;
+  const isOver = first.isDepositUsed || (await isDead(context, record));
+  const { balance: known, ceiling, deposit } = store.find(record.id) ?? record;
   const mayBeThere = known + (isOver && deposit !== undefined ? deposit.amount : 0n);
-  const isLess = chain.balance < mayBeThere;
-  const balances = isLess ? await readBalances(context, record) : [chain.balance];
-  const balance = balances.reduce(larger, chain.balance);
-  const isProven =
-    balances.length === context.chains.nodesOf(record.network).length &&
-    context.chains.hasWitnesses(record.network);
+  const isLess = first.balance < mayBeThere;
+  const all = isLess || first.claimed > ceiling ? await readByAll(nodes, record) : [first];
+  const chain = { ...first, ...agreedSums([first, ...all]) };
+  const isProven = all.length === nodes.length && context.chains.hasWitnesses(record.network);
+  const { balance, claimed } = chain;
   const after = store.update(record.id, (stored) => ({
     ...stored,
     balance: isLess && !isProven ? larger(balance, mayBeThere) : balance,
-    claimed: chain.claimed,
+    claimed,
     deposit: isOver ? undefined : stored.deposit,
     isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,
   }));
   return { record: { ...after, balance }, chain };
-}
-
-/** The balance by each endpoint that returned it. */
-async function readBalances(
-  { chains }: ChannelLedger["context"],
-  record: ChannelRecord,
-): Promise<bigint[]> {
-  const nodes = chains.nodesOf(record.network);
-  const seen = await Promise.all(nodes.map((node) => readChannel([node], record)));
-  return seen.flatMap((chain) => (chain === undefined ? [] : [chain.balance]));
 }
 
 /** Returns whether an open deposit can certainly not be executed any more, and never was. */
@@ -125,9 +115,10 @@ export async function acceptBalance(
   { context, store }: ChannelLedger,
   record: ChannelRecord,
 ): Promise<bigint | undefined> {
-  const balances = await readBalances(context, record);
-  if (balances.length < context.chains.nodesOf(record.network).length) return undefined;
-  const balance = balances.reduce(larger, 0n);
+  const nodes = context.chains.nodesOf(record.network);
+  const all = await readByAll(nodes, record);
+  if (all.length < nodes.length) return undefined;
+  const { balance } = agreedSums(all);
   store.update(record.id, (stored) => ({ ...stored, balance }));
   return balance;
 }

@@ -152,3 +152,9 @@ export function larger(one: bigint, other: bigint): bigint {
   if (one > other) return one;
   return other;
 }
+
+/** The smaller of two amounts. */
+export function smaller(one: bigint, other: bigint): bigint {
+  if (one < other) return one;
+  return other;
+}

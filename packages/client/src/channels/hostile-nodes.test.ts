@@ -44,15 +44,18 @@ describe("a node that lies to a withdrawal", () => {
   });
 });
 
-/** A node by which every channel is empty. */
-async function denyingNode(): Promise<string> {
+/** A node by which every channel has this balance, and this much of it claimed. */
+async function nodeThatShows(balance: bigint, claimed: bigint): Promise<string> {
   const asked = toFunctionSelector("channels(bytes32)").slice(2);
-  const empty = encodeAbiParameters([{ type: "uint256" }, { type: "uint256" }], [0n, 0n]);
+  const shown = encodeAbiParameters([{ type: "uint256" }, { type: "uint256" }], [balance, claimed]);
   const node = await startLyingNode(world.devnet().rpcUrl, ({ method, params }) =>
-    method === "eth_call" && JSON.stringify(params).includes(asked) ? empty : undefined,
+    method === "eth_call" && JSON.stringify(params).includes(asked) ? shown : undefined,
   );
   return world.keep(node).url;
 }
+
+/** A node by which every channel is empty. */
+const denyingNode = () => nodeThatShows(0n, 0n);
 
 describe("a node that denies the balance of a channel", () => {
   it("is outvoted by another one: one deposit is made", async () => {
@@ -98,5 +101,30 @@ describe("a balance that a seller has given back unasked", () => {
     expect((await records())[0]).toMatchObject({ balance: 1000n, charged: 1000n });
     expect((await pay(seller.url)).status).toBe(200);
     expect(await onChain(id)).toMatchObject({ balance: 11_000n });
+  });
+});
+
+describe("a node that shows more as claimed than was signed", () => {
+  const urlsOf = async () => [await nodeThatShows(10_000n, 9000n), world.devnet().rpcUrl];
+
+  it("is outvoted by another one at the first voucher of a channel", async () => {
+    const seller = await sellerOf();
+    const pay = createFetch({}, { rpcUrls: { [plasma]: await urlsOf() } });
+    await pay(seller.url);
+    expect(seller.paid.map(({ ceiling }) => ceiling)).toEqual([1000n]);
+  });
+
+  it("is outvoted by another one after a rejection", async () => {
+    const seller = await sellerOf({
+      onPaid: (_paid, response, count) => {
+        if (count === 1) return false;
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    await createFetch()(seller.url);
+    const pay = createFetch({}, { rpcUrls: { [plasma]: await urlsOf() } });
+    expect((await pay(seller.url)).status).toBe(402);
+    expect(seller.paid.map(({ ceiling }) => ceiling)).toEqual([1000n, 2000n]);
   });
 });

@@ -3,11 +3,12 @@ import type { Refusal, RefusalCode } from "../offer/offer-refused-error.ts";
 import type { ChannelLedger } from "./channel-ledger.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { ChannelCandidate, Lane } from "./choose-channel.ts";
-import { hasEscrow, readChannel } from "./read-channel.ts";
+import { agreedSums, hasEscrow, readByAll, readChannel } from "./read-channel.ts";
 
 /**
  * Loads the record of a lane. A channel that the store does not know begins with what the chain
- * shows: after a lost store, all that is claimed counts as a ceiling once more.
+ * shows: after a lost store, all that is claimed counts as a ceiling once more. The next voucher
+ * is for that and the price, so the lowest claimed sum of all endpoints counts.
  */
 export async function openRecord(
   { context, store }: ChannelLedger,
@@ -20,9 +21,10 @@ export async function openRecord(
   const { network } = candidate.channel;
   const nodes = context.chains.nodesOf(network);
   const { id, config } = lane;
+  const channel = { id, config, deposit: undefined };
   const [hasContracts, chain] = await Promise.all([
     hasEscrow(nodes, network),
-    readChannel(nodes, { id, config, deposit: undefined }),
+    readChannel(nodes, channel),
   ]);
   if (hasContracts === false) {
     return no("unsupported_offer", `${network} has no escrow contract at its address`);
@@ -30,6 +32,8 @@ export async function openRecord(
   if (hasContracts === undefined || chain === undefined) {
     return no("balance_unreadable", "no endpoint returned the escrow contract");
   }
+  const others = chain.claimed > 0n ? await readByAll(nodes, channel) : [];
+  const { balance, claimed } = agreedSums([chain, ...others]);
   return store.create({
     id,
     network,
@@ -37,11 +41,8 @@ export async function openRecord(
     origin: url.origin,
     url: url.href,
     lane: lane.lane,
-    ceiling: chain.claimed,
-    charged: chain.claimed,
+    ...{ ceiling: claimed, charged: claimed, balance, claimed },
     spent: 0n,
-    balance: chain.balance,
-    claimed: chain.claimed,
     deposit: undefined,
     isWithdrawing: chain.withdrawal !== undefined,
     usedAt,

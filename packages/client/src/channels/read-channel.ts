@@ -10,7 +10,7 @@ import {
   type Network,
 } from "@coinslot/protocol";
 import type { ChainNode } from "../chain/chain-node.ts";
-import type { ChannelRecord } from "./channel-record.ts";
+import { type ChannelRecord, larger, smaller } from "./channel-record.ts";
 
 /** A channel in the newest block of one endpoint. */
 export interface ChannelOnChain {
@@ -56,6 +56,30 @@ export async function readChannel(
       const withdrawal = initiatedAt === 0 ? undefined : { amount, initiatedAt };
       return { time: Number(timestamp), balance, claimed, withdrawal, isDepositUsed };
     }),
+  );
+}
+
+/** The channel by each endpoint that returned it. */
+export async function readByAll(
+  nodes: readonly ChainNode[],
+  channel: Parameters<typeof readChannel>[1],
+): Promise<ChannelOnChain[]> {
+  const seen = await Promise.all(nodes.map((node) => readChannel([node], channel)));
+  return seen.filter((chain) => chain !== undefined);
+}
+
+/** The highest balance of several endpoints, and the lowest claimed sum. */
+export function agreedSums(
+  all: readonly ChannelOnChain[],
+): Pick<ChannelOnChain, "balance" | "claimed"> {
+  const [first, ...others] = all;
+  if (first === undefined) return { balance: 0n, claimed: 0n };
+  return others.reduce<Pick<ChannelOnChain, "balance" | "claimed">>(
+    (sums, { balance, claimed }) => ({
+      balance: larger(balance, sums.balance),
+      claimed: smaller(claimed, sums.claimed),
+    }),
+    first,
   );
 }
 
