@@ -98,7 +98,18 @@ describe("a spending policy", () => {
       "budget.assets[0] needs limits of its own, or isDollar: true if it is a dollar stablecoin",
       "budget.assets[1].decimals is known to be 6",
       "budget.assets[2] has both isDollar and limits",
-      "budget.assets[2].limits.perPayment is negative",
+      "budget.assets[2].limits.perPayment must be a bigint, not negative",
     ]);
+  });
+
+  it("limits that are missing, or numbers, are refused: compared with them, no amount is too much", () => {
+    const limits = { perPayment: Number.NaN, perHost: 5, locked: { perHost: 1 } };
+    const { problems } = read({ assets: [{ ...usdc, limits: Object.assign(limits) }] });
+    const limit = "budget.assets[0].limits";
+    expect(problems).toEqual(
+      ["perPayment", "perHost", "perDay", "locked.perHost", "locked.inAll"].map(
+        (name) => `${limit}.${name} must be a bigint, not negative`,
+      ),
+    );
   });
 });

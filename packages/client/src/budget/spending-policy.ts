@@ -145,8 +145,19 @@ function ownBucket(asset: BudgetAsset, limits: SpendingLimits): BudgetBucket {
 }
 
 function checkLimits(at: string, pot: BudgetBucket, problems: string[]): void {
-  const { perPayment, perHost, perDay } = pot.limits;
-  if (perPayment < 0n) problems.push(`${at}.perPayment is negative`);
+  const { perPayment, perHost, perDay, locked } = pot.limits;
+  // Each comparison with a limit that is missing, or NaN, is false: it would bound nothing.
+  const given = {
+    perPayment,
+    perHost,
+    perDay,
+    ...(locked && { "locked.perHost": locked.perHost, "locked.inAll": locked.inAll }),
+  };
+  const wrong = Object.entries(given).flatMap(([name, limit]) =>
+    typeof limit === "bigint" && limit >= 0n ? [] : name,
+  );
+  problems.push(...wrong.map((name) => `${at}.${name} must be a bigint, not negative`));
+  if (wrong.length > 0) return;
   const show = (amount: bigint) => showInBucket(pot, amount);
   // A limit that another one makes unreachable is a mistake in one of the two.
   if (perPayment > perHost) {
@@ -155,7 +166,6 @@ function checkLimits(at: string, pot: BudgetBucket, problems: string[]): void {
   if (perHost > perDay) {
     problems.push(`${at}.perHost ${show(perHost)} is above perDay ${show(perDay)}`);
   }
-  const { locked } = pot.limits;
   if (locked !== undefined && locked.perHost > locked.inAll) {
     problems.push(
       `${at}.locked.perHost ${show(locked.perHost)} is above inAll ${show(locked.inAll)}`,

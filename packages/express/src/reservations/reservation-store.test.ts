@@ -245,3 +245,9 @@ describe("a custom reservation store", () => {
     }
   });
 });
+
+it("a reservation store whose bounds are no numbers is refused, with each of their names", () => {
+  const none = Number.NaN;
+  const create = () => createReservationStore({ maxPayments: none, maxReleasesPerMinute: none });
+  expect(create).toThrow(/maxPayments must be a number[\s\S]*maxReleasesPerMinute/);
+});

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   authorizationKey,
   type BegunSettlement,
+  ConfigurationError,
   FacilitatorError,
   maxHandlerRuns,
   type ReleaseCause,
@@ -54,12 +55,16 @@ export interface ReservationStoreOptions {
  * It tracks no committed balances. A payer that overcommits its balance is found out when settling,
  * and gets nothing. When the store is full of payments that may still be needed it throws, and no
  * request is served.
+ *
+ * @throws ConfigurationError where a bound is no number: each comparison with NaN is false
  */
 export function createReservationStore(options: ReservationStoreOptions = {}): ReservationStore {
   const { maxPayments = 100_000, maxAnswerBytes = 32 * 2 ** 20, now = Date.now } = options;
+  const { maxReleasesPerMinute = 20, releasesPerPaid = 0.5 } = options;
+  checkBounds({ maxPayments, maxAnswerBytes, maxReleasesPerMinute, releasesPerPaid });
   const freeRuns = createReleaseLimit({
-    perMinute: options.maxReleasesPerMinute ?? 20,
-    shareOfPaid: options.releasesPerPaid ?? 0.5,
+    perMinute: maxReleasesPerMinute,
+    shareOfPaid: releasesPerPaid,
     now,
   });
   const context: StoreContext = {
@@ -83,6 +88,13 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     endSettlement: async (reservation, settlement) =>
       endSettlement(context, reservation, settlement),
   };
+}
+
+function checkBounds(bounds: Record<string, number>): void {
+  const problems = Object.entries(bounds).flatMap(([name, bound]) =>
+    Number.isFinite(bound) && bound >= 0 ? [] : [`${name} must be a number, not negative`],
+  );
+  if (problems.length > 0) throw new ConfigurationError("The reservation store", problems);
 }
 
 function reserve(

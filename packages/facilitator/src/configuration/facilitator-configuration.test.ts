@@ -160,7 +160,22 @@ describe("invalid facilitator options", () => {
       { fees: { maxFeePerGas: 1n, maxPriorityFeePerGas: 2n } },
       /includes it/,
     ],
-    ["a negative fee", { fees: { maxFeePerGas: -1n } }, /maxFeePerGas is negative/],
+    [
+      "a negative fee",
+      { fees: { maxFeePerGas: -1n } },
+      /maxFeePerGas must be a bigint, not negative/,
+    ],
+    ["gas as a number", JSON.parse('{ "callGas": 300000 }'), /callGas must be a bigint/],
+    [
+      "a fee as a number",
+      JSON.parse('{ "fees": { "maxFeePerGas": 100 } }'),
+      /fees.maxFeePerGas must be a bigint/,
+    ],
+    [
+      "a balance as a number",
+      JSON.parse('{ "minimumBalance": 5 }'),
+      /minimumBalance must be a bigint/,
+    ],
     ["a late warning", { minimumBalance: 5n, warningBalance: 4n }, /too late/],
     ["no time between blocks", { blockTimeSeconds: 0 }, /blockTimeSeconds/],
   ])("are refused: %s", (_, change, words) => {

@@ -168,8 +168,9 @@ function readNetwork(
   else if (typeof serveAfter === "number" && serveAfter > finalAfter) {
     problems.push("finalAfter is less than serveAfter: served payments would not be watched");
   }
-  if (callGas < callGasRange.least || callGas > callGasRange.most) {
-    problems.push(`callGas must be from ${callGasRange.least} to ${callGasRange.most}`);
+  const isGas = typeof callGas === "bigint";
+  if (!isGas || callGas < callGasRange.least || callGas > callGasRange.most) {
+    problems.push(`callGas must be a bigint from ${callGasRange.least} to ${callGasRange.most}`);
   }
   if (blockTimeSeconds !== undefined && !(blockTimeSeconds > 0 && blockTimeSeconds <= 3_600)) {
     problems.push("blockTimeSeconds must be more than 0, and an hour at most");
@@ -181,9 +182,13 @@ function readNetwork(
   const fees = { maxFeePerGas, maxPriorityFeePerGas };
   problems.push(...findFeeProblems(fees));
   const { minimumBalance = preset?.minimumRelayerBalance ?? 0n } = options;
-  const { warningBalance = minimumBalance * 10n } = options;
-  if (minimumBalance < 0n) problems.push("minimumBalance is negative");
-  if (warningBalance < minimumBalance) {
+  const isBalance = typeof minimumBalance === "bigint";
+  const { warningBalance = isBalance ? minimumBalance * 10n : 0n } = options;
+  if (!isBalance || minimumBalance < 0n) {
+    problems.push("minimumBalance must be a bigint, not negative");
+  } else if (typeof warningBalance !== "bigint") {
+    problems.push("warningBalance must be a bigint");
+  } else if (warningBalance < minimumBalance) {
     problems.push("warningBalance is less than minimumBalance: the warning would come too late");
   }
 
@@ -212,10 +217,12 @@ function readNetwork(
 }
 
 function findFeeProblems(fees: NetworkConfiguration["fees"]): string[] {
-  const negative = Object.entries(fees).flatMap(([name, fee]) =>
-    fee !== undefined && fee < 0n ? [`fees.${name} is negative`] : [],
+  const wrong = Object.entries(fees).flatMap(([name, fee]) =>
+    fee === undefined || (typeof fee === "bigint" && fee >= 0n)
+      ? []
+      : [`fees.${name} must be a bigint, not negative`],
   );
-  if (negative.length > 0) return negative;
+  if (wrong.length > 0) return wrong;
   const { maxFeePerGas, maxPriorityFeePerGas = 0n } = fees;
   if (maxPriorityFeePerGas <= maxFeePerGas) return [];
   return [

@@ -84,19 +84,72 @@ export interface SettlementSettings {
   faultPoint: (name: FaultPointName) => void | Promise<void>;
 }
 
-function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
+function readPayersWithCode(options: PayersWithCodeOptions, problems: string[]): CodePayerLimits {
   const { gasPerMinute = defaultCodePayerLimits.gasPerMinute, refusalHours } = options;
-  const problems: string[] = [];
-  if (gasPerMinute < 0n) problems.push("payersWithCode.gasPerMinute is negative");
+  if (typeof gasPerMinute !== "bigint" || gasPerMinute < 0n) {
+    problems.push("payersWithCode.gasPerMinute must be a bigint, not negative");
+  }
   if (refusalHours !== undefined && !(refusalHours >= 0 && refusalHours <= 87_600)) {
     problems.push("payersWithCode.refusalHours must be from 0 to 87600, ten years");
   }
-  if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
   const refusalMs =
     refusalHours === undefined
       ? defaultCodePayerLimits.refusalMs
       : Math.round(refusalHours * 3_600_000);
   return { gasPerMinute, refusalMs };
+}
+
+/** Each comparison with NaN is false: a limit that is no number would bound nothing. */
+function findNumberProblems(options: SettlementOptions): string[] {
+  const { releaseLimit = { count: 20, windowSeconds: 60 }, answerLimits = {} } = options;
+  const { settleTimeoutSeconds, heartbeatLeaseSeconds, keepAnswersSeconds } = options;
+  const { maxAnswerBytes, maxPaymentsPerTransaction, maxTransactionsInFlight } = options;
+  const { count = Number.NaN, windowSeconds, shareOfPaid } = releaseLimit;
+  const checks = [
+    {
+      rule: "must be more than 0",
+      numbers: {
+        settleTimeoutSeconds,
+        heartbeatLeaseSeconds,
+        "releaseLimit.windowSeconds": windowSeconds,
+      },
+      isGood: (value: number) => value > 0 && Number.isFinite(value),
+    },
+    {
+      rule: "must be a number, not negative",
+      numbers: {
+        keepAnswersSeconds,
+        "releaseLimit.shareOfPaid": shareOfPaid,
+        ...within("times", options.times),
+      },
+      isGood: (value: number) => value >= 0 && Number.isFinite(value),
+    },
+    {
+      rule: "must be a whole number, not negative",
+      numbers: {
+        maxAnswerBytes,
+        "releaseLimit.count": count,
+        ...within("answerLimits", answerLimits),
+      },
+      isGood: (value: number) => Number.isInteger(value) && value >= 0,
+    },
+    {
+      rule: "must be a whole number, 1 at least",
+      numbers: { maxPaymentsPerTransaction, maxTransactionsInFlight },
+      isGood: (value: number) => Number.isInteger(value) && value >= 1,
+    },
+  ];
+  return checks.flatMap(({ rule, numbers, isGood }) =>
+    Object.entries<number | undefined>(numbers).flatMap(([name, value]) =>
+      value === undefined || isGood(value) ? [] : [`${name} ${rule}`],
+    ),
+  );
+}
+
+function within(place: string, numbers: object = {}): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(numbers).map(([name, value]) => [`${place}.${name}`, value]),
+  );
 }
 
 /**
@@ -106,7 +159,9 @@ function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
  */
 export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
   const { windowSeconds = 60, ...freeRuns } = options.releaseLimit ?? { count: 20 };
-  const codePayers = readPayersWithCode(options.payersWithCode || {});
+  const problems = findNumberProblems(options);
+  const codePayers = readPayersWithCode(options.payersWithCode || {}, problems);
+  if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
   const { settleTimeoutSeconds, times = {} } = options;
   const { leaseMs = 5_000, sweepMs = 1_000, leadMs = 1_000, ...otherTimes } = times;
   const { settlingMs = 10_000, idleMs = 60_000, disputeMs = 120_000, ...stillOther } = otherTimes;
