@@ -53,6 +53,7 @@ export async function readCodeBudget(options: {
     .where("network", "=", network)
     .$call(dialect.forUpdate)
     .executeTakeFirstOrThrow();
+  await endFuture(transaction, { network, nowMs });
   const rows = await transaction
     .selectFrom("code_gas")
     .leftJoin("payments", "payments.id", "code_gas.payment_id")
@@ -100,6 +101,30 @@ export async function readCodeBudget(options: {
   }
   await addDeposits(transaction, { network, budget });
   return budget;
+}
+
+/**
+ * Begins the minute of gas anew that was spent in the future: the database's clock was set back
+ * since. The gas would count for as long as that.
+ */
+async function endFuture(
+  transaction: Transaction<LedgerSchema>,
+  { network, nowMs }: { network: Network; nowMs: number },
+): Promise<void> {
+  await transaction
+    .updateTable("code_gas")
+    .set({ spent_at: nowMs })
+    .where("network", "=", network)
+    .where("spent_at", ">", nowMs)
+    .execute();
+  await transaction
+    .updateTable("channel_deposits")
+    .set({ spent_at: nowMs })
+    .where("network", "=", network)
+    // As in the index's own condition.
+    .where(sql<boolean>`spent_at is not null`)
+    .where("spent_at", ">", nowMs)
+    .execute();
 }
 
 /**

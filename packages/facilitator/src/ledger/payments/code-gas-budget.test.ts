@@ -87,6 +87,18 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     },
   );
 
+  it("counts burnt gas for a minute and no longer, where the database's clock is set back by an hour", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order, gasAtRisk: 800_000n }));
+    await carry(ledger, id, 0);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason, inclusion }] }]);
+    await age("code_gas", "spent_at", -3_600_000);
+    expect(await reservePayment(ledger, by(other))).toMatchObject({ why: "no_gas_left" });
+    await age("code_gas", "spent_at", 60_000);
+    expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
+  });
+
   it("spends no gas of the budget when another sender executes its payment first", async () => {
     const ledger = await join("one");
     const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
