@@ -11,6 +11,7 @@ import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
+import { dialectOf } from "./path-dialect.ts";
 
 const opened: Listening[] = [];
 
@@ -253,6 +254,31 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
     expect(status).toBe(400);
     expect(answer).toContain('"error":"invalid_path"');
   });
+
+  // Express 5 cuts the mount off such a target's scheme: its router reads "/ttp://shop".
+  it.each(["http://shop", "HTTP://shop:80", "http://shop?x"])(
+    "refuses %s, which has no path of its own",
+    async (target) => {
+      const wildcard = dialectOf(express.Router()) === "Express 4" ? "/*" : "/*rest";
+      const shop = await openShop({
+        express,
+        routes: {
+          "* /:name": { accepts: option() },
+          [`* /:name${wildcard}`]: { accepts: option() },
+        },
+        options: { app: express() },
+        serve: (app) => {
+          const router = express.Router();
+          router.use("/:name", (_request, response) => void response.send(content));
+          app.use(["/v1", "/"], router);
+        },
+      });
+      opened.push(shop);
+      const { status, answer } = await sendTarget(shop, target);
+      expect(answer).not.toContain(content);
+      expect(status).toBe(400);
+    },
+  );
 
   it.each([
     "/v/..//items/seven",

@@ -1,18 +1,17 @@
 import type { Request } from "express";
 
 /**
- * Returns whether Express reads a request target as it is written: a path, or an absolute URL in
- * plain characters. For any other target it falls back on a parser that rewrites the path. Mounted
- * routers go on cutting the original. A router may then match a path that the whole request never
- * showed. No client sends such targets: RFC 9112, section 3.2.
+ * Returns whether Express reads a request target as it is written: a path, or an absolute URL with
+ * a path, in plain characters. For any other target it falls back on a parser that rewrites the
+ * path, or adds one. Mounted routers go on cutting the original. A router may then match a path
+ * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2.
  */
 export function isPlainTarget(target: string): boolean {
   return plainPath.test(target) || plainUrl.test(target) || target === "*";
 }
 
 const plainPath = /^\/[^#\s]*$/;
-const plainUrl =
-  /^https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d*)?(?:[/?][\w.~!$&()*+,;=:@%/?[\]-]*)?$/i;
+const plainUrl = /^https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d*)?\/[\w.~!$&()*+,;=:@%/?[\]-]*$/i;
 const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
 /**
