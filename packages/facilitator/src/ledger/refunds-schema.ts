@@ -62,6 +62,7 @@ export type RefundCause =
   | "no_float"
   | "payer_has_code"
   | "token_refuses"
+  | "fails_in_blocks"
   | "no_eip3009"
   | "cancelled"
   | "executed_elsewhere"

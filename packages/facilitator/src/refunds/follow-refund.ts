@@ -20,6 +20,9 @@ const inNoBlock = {
 /** A failed operation that is valid for less is left to expire, and is signed anew. */
 const minValidSeconds = 60n;
 
+/** Transactions of one form that may carry it in vain. */
+const maxAttempts = 3;
+
 /** Follows a refund that is signed, by the row of its operation, or that was found executed. */
 export async function followRefund(
   refunds: RefundsContext,
@@ -64,7 +67,11 @@ function signAgain(refunds: RefundsContext): RefundChange {
   });
 }
 
-/** The same authorization again, where the reason of its failure has gone. */
+/**
+ * The same authorization again, where the reason of its failure has gone. One that transactions
+ * have carried in vain too often is left to expire, and is signed anew. A token may call its
+ * recipient, whose code then decides at no cost what our gas is used for.
+ */
 async function retryFailed(
   refunds: RefundsContext,
   options: {
@@ -75,7 +82,7 @@ async function retryFailed(
 ): Promise<RefundChange | undefined> {
   const { row, operation, settlement } = options;
   const { ledger } = refunds.context;
-  const { value, validBefore, authorization } = operation;
+  const { value, validBefore, authorization, attempts } = operation;
   const wait = later(refunds, looks.waiting, { state: "sent", cause: "chain", ...inNoBlock });
   const nowSeconds = BigInt(Math.floor(ledger.now() / 1000));
   if (settlement === undefined || validBefore < nowSeconds + minValidSeconds) return wait;
@@ -85,6 +92,7 @@ async function retryFailed(
   if (reading.usedBy.length > 0 || reading.isUnreadable) return wait;
   if ((reading.balance ?? 0n) < value) return { ...wait, cause: "float_balance" };
   if (reading.isRefused) return { ...wait, cause: "token_refuses" };
+  if (attempts >= maxAttempts) return { ...wait, cause: "fails_in_blocks" };
   if (await requeueRefund(ledger, operation.id)) planResumed(settlement, operation.id);
   return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
 }
