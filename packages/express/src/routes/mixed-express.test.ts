@@ -159,6 +159,21 @@ describe("an application with routers of both Express versions", () => {
     expect(shop.errors).toEqual([]);
   });
 
+  it("closes paths that a wildcard of Express 4 matches, and the same one of Express 5 does not", async () => {
+    const shop = await open({
+      express,
+      routes: { "GET /files/*rest": { accepts } },
+      serve: (app) => {
+        const router = express4.Router();
+        router.get("/files/*", (_request, response) => void response.send(content));
+        app.use(router);
+      },
+    });
+    for (const path of ["/files/", "/FILES/"]) expect((await ask(shop, path)).status).toBe(503);
+    expect(shop.errors).toEqual([expect.any(ConfigurationError)]);
+    expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 4/);
+  });
+
   it.each(["before", "after"] as const)(
     "closes paths that an Express 5 router, mounted %s the first request, matches by a key of Express 4",
     async (time) => {

@@ -63,7 +63,7 @@ export function createSecondReading(options: {
       const theirs = dialect === "Express 4" ? "Express 5" : "Express 4";
       report(
         new ConfigurationError("The paid routes", [
-          `"${route.key}" is read by ${dialect}, and a router of ${theirs} in the application reads it differently: paths that only that router matches are withheld, so write the key in the syntax of ${dialect}`,
+          `"${route.key}" is read by ${dialect}, and a router of ${theirs} in the application reads it differently: paths that only that router matches are withheld, unless an earlier key sells them. Write the key in the syntax of ${dialect}`,
         ]),
       );
     },
@@ -79,8 +79,24 @@ export function createSecondReading(options: {
 
   function pathRouterLike(like: object): PathRouter {
     const settings = { caseSensitive: false, strict: false };
-    return createPathRouter({ router: like, routes, settings });
+    const isOld = dialectOf(like) === "Express 4";
+    const theirs = isOld
+      ? routes.map((each) => ({ ...each, path: inExpress4(each.path) }))
+      : routes;
+    const find = createPathRouter({ router: like, routes: theirs, settings });
+    return (method, paths) => {
+      const found = find(method, paths);
+      return typeof found === "object" ? routes[theirs.indexOf(found)] : found;
+    };
   }
+}
+
+/**
+ * A path of Express 5 with the wildcards of Express 4, which match an empty text, too. A seller
+ * writes them so in a router of Express 4. They take all that the same text takes there.
+ */
+function inExpress4(path: string): string {
+  return path.replace(/(?<!\\)\*[A-Za-z_]\w*/g, "*");
 }
 
 function closedKeyProblem(key: string, checked: PathDialect, dialect: PathDialect): string {
