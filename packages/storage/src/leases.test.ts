@@ -75,6 +75,22 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await leases.renew(lease, { ttlMs })).toBeUndefined();
   });
 
+  it("of a dead owner end soon where the database's clock was put back, and a living owner's go on", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    await advance(database, 3_600_000);
+    const first = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    const living = held(await leases.acquire({ name: "living", owner: "a", ttlMs }));
+    await advance(database, -5 * ttlMs);
+    const renewed = held(await leases.renew(living, { ttlMs }));
+    expect(await leases.acquire({ name, owner: "b", ttlMs })).toBeUndefined();
+    await advance(database, -3_600_000 + 5 * ttlMs);
+    const second = held(await leases.acquire({ name, owner: "b", ttlMs }));
+    expect(second.epoch).toBe(2);
+    expect([await leases.isHeld(first), await leases.isHeld(second)]).toEqual([false, true]);
+    expect(await leases.renew(renewed, { ttlMs })).toBeDefined();
+    expect(await leases.acquire({ name: "living", owner: "b", ttlMs })).toBeUndefined();
+  });
+
   it("can be released, and their epoch keeps rising", async () => {
     const { leases } = await openLeases(await createUrl());
     const first = held(await leases.acquire({ name, owner: "a", ttlMs }));

@@ -26,7 +26,10 @@ export interface LeaseStanding {
 
 /** Leases on database time; clock skew between processes has no effect. */
 export interface Leases {
-  /** Takes the lease if it is free, else `undefined`. */
+  /**
+   * Takes the lease if it is free, else `undefined`. One that would last for more than ten times
+   * `ttlMs` counts as free.
+   */
   acquire(wish: { name: string; owner: string; ttlMs: number }): Promise<Lease | undefined>;
   /**
    * Extends the lease to `ttlMs` from now; `undefined` if it has expired, even if it is still free.
@@ -80,6 +83,12 @@ export const leasesMigration: Migration = {
   },
 };
 
+/**
+ * Longest lease, in those of a wish. One that lasts longer is older than a change by which the
+ * database's clock was put back. Its owner may be dead, and would hold it until that time comes.
+ */
+const longestTtls = 10;
+
 interface LeaseRow {
   epoch: number;
   expires_at_ms: number;
@@ -110,6 +119,7 @@ export function createLeases<Schema>({
         on conflict (name) do update
         set owner = excluded.owner, epoch = held.epoch + 1, expires_at_ms = excluded.expires_at_ms
         where held.expires_at_ms <= ${nowMs}
+          or held.expires_at_ms > ${nowMs} + ${longestTtls * ttlMs}
         returning epoch, expires_at_ms
       `.execute(kysely);
       const [row] = rows;

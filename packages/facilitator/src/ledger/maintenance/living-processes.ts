@@ -1,4 +1,4 @@
-import { sql, type Transaction } from "kysely";
+import { type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { areHeartbeatsSure } from "./sure-heartbeats.ts";
@@ -6,15 +6,21 @@ import { areHeartbeatsSure } from "./sure-heartbeats.ts";
 type Living = Pick<LedgerContext, "dialect" | "heartbeatLeaseMs">;
 
 /** Ids of the processes whose heartbeat counted when the transaction began. */
-export function selectAlive(
-  { dialect, heartbeatLeaseMs }: Living,
-  transaction: Transaction<LedgerSchema>,
-) {
-  const since = sql<number>`${dialect.beginMs()} - ${sql.lit(heartbeatLeaseMs)}`;
-  return transaction
-    .selectFrom("processes")
-    .select("id")
-    .where((where) => where("heartbeat_at", ">", since));
+export function selectAlive(living: Living, transaction: Transaction<LedgerSchema>) {
+  return transaction.selectFrom("processes").select("id").where(isAlive(living));
+}
+
+/**
+ * Whether the heartbeat of a row of `processes` counted when the transaction began. One more than a
+ * lease ahead does not: the database's clock was put back, and the dead would live until that time
+ * comes again. The later of both times decides, since a transaction may stand still, or see such a
+ * change.
+ */
+export function isAlive({ dialect, heartbeatLeaseMs }: Living): RawBuilder<SqlBool> {
+  const beat = sql.ref("processes.heartbeat_at");
+  const lease = sql.lit(heartbeatLeaseMs);
+  const begin = dialect.beginMs();
+  return sql<SqlBool>`(${beat} > ${begin} - ${lease} and (${beat} <= ${begin} + ${lease} or ${beat} <= ${dialect.nowMs()} + ${lease}))`;
 }
 
 /**

@@ -217,6 +217,23 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     },
   );
 
+  it("frees what a dead process held in a future that the database's clock was put back from", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const [wanted, other] = [wish(), wish()];
+    await reservePayment(one, wanted);
+    await reservePayment(one, other);
+    for (const ledger of [one, two]) await sendHeartbeat(databaseAhead(ledger, 3_600_000));
+    // The other one may live: its next heartbeat would show that.
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
+    await sendHeartbeat(two);
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
+    expect(await releaseAbandoned(two)).toEqual({ reserved: 0, queued: [] });
+    wait(30_000);
+    await sendHeartbeat(two);
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "reserved" });
+    expect(await releaseAbandoned(two)).toEqual({ reserved: 1, queued: [] });
+  });
+
   it("lets a frozen process reserve before its next heartbeat", async () => {
     const one = await join("one");
     const two = await join("two");

@@ -1,6 +1,7 @@
 import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql } from "kysely";
+import { isAlive } from "../maintenance/living-processes.ts";
 import {
   type LedgerPayment,
   type PaymentRow,
@@ -16,7 +17,7 @@ export interface HeldPayment {
   isHeld: boolean;
   /** The process that held it last died with its token, and may have run the handler under it. */
   isAbandoned: boolean;
-  /** That process still has a row, with an old heartbeat. It lives if the database stood still. */
+  /** That process has a row, whose heartbeat does not count. It may live all the same. */
   isSilent: boolean;
   /** Token of its last request, where that has not given it up. */
   token: string | null;
@@ -56,7 +57,8 @@ const columns = paymentColumns.map((column) => `payments.${column}` as const);
 
 /** Returns whether a process held a token that lived when the transaction began, as 1 or 0. */
 function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
-  return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.beginMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
+  const lives = isAlive({ dialect, heartbeatLeaseMs });
+  return sql<number>`case when payments.token is not null and ${lives} then 1 else 0 end`.as(
     "is_held",
   );
 }
