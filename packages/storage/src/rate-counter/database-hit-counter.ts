@@ -54,12 +54,17 @@ export function createDatabaseHitCounter<Schema>(options: {
       sweep();
       // Two processes may hit at once: the second waits for the row, and continues from the first
       // one's count.
+      // A window that lasts longer than a whole one began before the database's clock was put back.
+      const isOver = sql<boolean>`(
+        held.resets_at_ms <= ${dialect.nowMs()}
+        or held.resets_at_ms > ${dialect.nowMs()} + ${windowMs}
+      )`;
       const { rows } = await sql<{ count: number; resets_in_ms: number }>`
         insert into ${table} as held (name, count, resets_at_ms)
         values (${name}, 1, ${dialect.nowMs()} + ${windowMs})
         on conflict (name) do update set
-          count = case when held.resets_at_ms <= ${dialect.nowMs()} then 1 else held.count + 1 end,
-          resets_at_ms = case when held.resets_at_ms <= ${dialect.nowMs()}
+          count = case when ${isOver} then 1 else held.count + 1 end,
+          resets_at_ms = case when ${isOver}
             then excluded.resets_at_ms else held.resets_at_ms end
         returning count, resets_at_ms - ${dialect.nowMs()} as resets_in_ms
       `.execute(kysely);
