@@ -1,0 +1,70 @@
+import { isHex, keccak256 } from "viem";
+import { afterEach, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
+import {
+  becomes,
+  floatAccount,
+  idInLedger,
+  patience,
+  useRefundingDevnet,
+  withFloat,
+} from "../testing/refunding-devnet.ts";
+import { settle } from "../testing/settling-actions.ts";
+
+const begin = useRefundingDevnet();
+let proxy: NodeProxy | undefined;
+
+afterEach(async () => {
+  await proxy?.close();
+  proxy = undefined;
+});
+
+/** A receipt as a node writes it. */
+async function readReceipt(rpcUrl: string, hash: string): Promise<object> {
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_getTransactionReceipt", params: [hash] };
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(rpcUrl, { method: "POST", headers, body: JSON.stringify(call) });
+  return z.object({ result: z.looseObject({}) }).parse(await response.json()).result;
+}
+
+it.each([1, 2])(
+  "a refund of a payment that is final by a false receipt waits, with a lying node first of %s",
+  async (nodes) => {
+    const here = await begin("sqlite");
+    const { devnet, balanceOf, pay, start } = here;
+    const forged = new Map<unknown, object>();
+    proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+      if (method === "eth_getTransactionReceipt" && forged.has(raw)) {
+        return { result: forged.get(raw) };
+      }
+      if (method !== "eth_sendRawTransaction" || !isHex(raw) || forged.size > 0) return ask();
+      const hash = await devnet.client.sendRawTransaction({ serializedTransaction: raw });
+      const receipt = await vi.waitFor(() => readReceipt(devnet.rpcUrl, hash), patience);
+      await devnet.reorg({ depth: 1 });
+      const { hash: blockHash } = await devnet.client.getBlock();
+      forged.set(keccak256(raw), { ...receipt, blockHash });
+      return { result: hash };
+    });
+    const rpcUrls = [proxy.url, devnet.rpcUrl].slice(0, nodes);
+    const facilitator = await start({
+      ...withFloat,
+      network: { ...withFloat.network, rpcUrls, blockTimeSeconds: 1 },
+    });
+    const paid = await pay();
+    expect(await settle(facilitator, paid)).toMatchObject({ success: true });
+    const payment = await idInLedger(facilitator, paid);
+    await vi.waitFor(async () => {
+      await devnet.mine(1);
+      expect(await facilitator.payments.get(payment)).toMatchObject({
+        finalAt: expect.anything(),
+      });
+    }, patience);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(0n);
+
+    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+
+    await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
+    expect(await balanceOf(floatAccount.address)).toBe(10_000n);
+  },
+);
