@@ -13,7 +13,7 @@ import type { NetworkSettlement } from "../settle/engine.ts";
 import { adoptRefund } from "./adopt-refund.ts";
 import { followRefund } from "./follow-refund.ts";
 import { isFormOver } from "./form-over.ts";
-import { isPaymentUsed } from "./is-payment-used.ts";
+import { isPaymentOnChain } from "./is-payment-on-chain.ts";
 import { type RefundReading, readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 import { signRefund } from "./sign-refund.ts";
@@ -67,7 +67,7 @@ async function prepareRefund(
   }
   const wait = await findWait(refunds, { row, settlement, reading, value });
   if (wait !== undefined) return wait;
-  if (!(await isPaymentUsed(settlement, payment, reading.blockNumber))) {
+  if (!(await isPaymentOnChain(ledger, settlement, payment))) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
   return signRefund(refunds, { row, settlement, reading, value });

@@ -5,8 +5,14 @@ import { getRefund } from "../ledger/refunds/list-refunds.ts";
 import { moveRefund } from "../ledger/refunds/move-refund.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
-import { latestEnd, type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
+import {
+  findRefundedPayment,
+  latestEnd,
+  type RefundRow,
+  toRefund,
+} from "../ledger/refunds/refund-row.ts";
 import { isFreeOf } from "./form-over.ts";
+import { isPaymentOnChain } from "./is-payment-on-chain.ts";
 import { cancelRefund, takeOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
 import type { ExportRefunds, ImportedRefunds, Refunds } from "./refund.ts";
@@ -162,6 +168,13 @@ async function importOne(
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
   if (reading.usedBy.length > 0 || reading.isUnreadable) {
     throw new RefundError("wrong_state", "The refund was executed before, or cannot be read now");
+  }
+  const payment = await findRefundedPayment(ledger, row.payment_id);
+  if (payment === undefined || !(await isPaymentOnChain(ledger, settlement, payment))) {
+    throw new RefundError(
+      "wrong_state",
+      "An endpoint does not have the refund's payment in its block: import it again later",
+    );
   }
   const change = await giveToEngine(refunds, {
     row,

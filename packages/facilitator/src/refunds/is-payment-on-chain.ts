@@ -1,0 +1,51 @@
+import { RpcError, type RpcRequester } from "@coinslot/chain";
+import * as z from "zod";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { findRecipient } from "../ledger/refunds/find-recipient.ts";
+import type { RefundedPayment } from "../ledger/refunds/refund-row.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import type { Claim } from "../schemes/scheme.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
+
+/**
+ * True if every endpoint that answers has a payment's transfer in its block. A payment is final by
+ * a receipt and a block, which may both be one node's word. Its refund would then give back money
+ * that never came. An endpoint that is behind the block, or has pruned its logs, says nothing.
+ */
+export async function isPaymentOnChain(
+  ledger: LedgerContext,
+  { network: { rpc } }: NetworkSettlement,
+  payment: RefundedPayment,
+): Promise<boolean> {
+  const { id, authorization, value, blockNumber } = payment;
+  const payTo = await findRecipient(ledger, id);
+  if (blockNumber === undefined || payTo === undefined) return false;
+  const { payer, nonce } = authorization;
+  const claim: Claim = {
+    kind: "eip3009",
+    id: authorization,
+    authorization: { from: payer, to: payTo, value, validAfter: 0n, validBefore: 0n, nonce },
+    signature: "0x",
+  };
+  const votes = await Promise.all(
+    rpc.endpoints.map((endpoint) => voteOf(endpoint, claim, BigInt(blockNumber))),
+  );
+  return votes.includes(true) && !votes.includes(false);
+}
+
+/** `undefined`: the endpoint does not answer, or does not have the block. */
+async function voteOf(
+  rpc: RpcRequester,
+  claim: Claim,
+  block: bigint,
+): Promise<boolean | undefined> {
+  const search = { rpc, claims: [claim], fromBlock: () => block, toBlock: block };
+  try {
+    const found = await schemeOf(claim).findExecutions(search);
+    const outcome = found.get(claim)?.outcome;
+    return outcome === "unknown" ? undefined : outcome === "executed";
+  } catch (error) {
+    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
+    throw error;
+  }
+}
