@@ -29,8 +29,8 @@ export interface ClosedPeriod {
  * PostgreSQL they are excluded for the moment: those before have ended, and those after read the
  * new end. SQLite has one writer at a time.
  *
- * @throws OperationRefusedError where the period is not over, has something that is not final, or
- * has payments that are not posted; DatabaseError
+ * @throws OperationRefusedError where the period is not over or not all final, or payments from
+ * before the books are not posted; DatabaseError
  */
 export async function closePeriod(
   ledger: Pick<LedgerContext, "dialect" | "write">,

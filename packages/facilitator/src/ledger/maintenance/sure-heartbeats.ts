@@ -4,10 +4,10 @@ type Heartbeats = Pick<LedgerContext, "heartbeat" | "heartbeatLeaseMs" | "now">;
 
 /**
  * Records a heartbeat that was written, on the database's clock. Half a lease may have passed on
- * that clock since the last one, or it may be that much earlier. Then the database has stood still
- * for all processes, or its clock was put forward or back. Living processes then look dead until
- * they have written another heartbeat. So they do to a process that has just joined: it does not
- * know of a standstill.
+ * that clock since the last one, or it may be that much earlier. Then the database may have stood
+ * still for all processes, or its clock was put forward or back. Living processes then look dead
+ * until they have written another heartbeat. So they do to a process that has just joined: it does
+ * not know of a standstill.
  */
 export function noteHeartbeat(ledger: Heartbeats, writtenAt: number): void {
   const { heartbeat, heartbeatLeaseMs } = ledger;
