@@ -30,8 +30,8 @@ export function startLyingNode(
       body,
     });
     const truth = z.looseObject({ result: z.unknown().optional() }).parse(await answer.json());
-    const told = lie({ method: call.method, params: call.params }, truth.result);
-    const whole = told === undefined ? truth : { jsonrpc: "2.0", id: call.id, result: told };
-    response.setHeader("content-type", "application/json").end(JSON.stringify(whole));
+    const result = lie({ method: call.method, params: call.params }, truth.result);
+    const returned = result === undefined ? truth : { jsonrpc: "2.0", id: call.id, result };
+    response.setHeader("content-type", "application/json").end(JSON.stringify(returned));
   });
 }
