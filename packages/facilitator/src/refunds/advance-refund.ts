@@ -9,10 +9,9 @@ import {
   sumOfRefunds,
 } from "../ledger/refunds/refund-row.ts";
 import { endedRefundStates } from "../ledger/refunds-schema.ts";
-import type { NetworkSettlement } from "../settle/engine.ts";
 import { adoptRefund } from "./adopt-refund.ts";
 import { followRefund } from "./follow-refund.ts";
-import { isFormOver } from "./form-over.ts";
+import { isFreeOf } from "./is-free-of.ts";
 import { isPaymentOnChain } from "./is-payment-on-chain.ts";
 import { type RefundReading, readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
@@ -65,9 +64,14 @@ async function prepareRefund(
   if (account !== undefined) {
     return adoptRefund(refunds, { row, payment, settlement, account, value, reading });
   }
-  const wait = await findWait(refunds, { row, settlement, reading, value });
+  const wait = await findWait(refunds, { row, reading, value });
   if (wait !== undefined) return wait;
-  if (!(await isPaymentOnChain(ledger, settlement, payment))) {
+  // The row's own account was asked about before.
+  const others = accounts.filter((each) => each !== float && each !== row.float);
+  const isSafe =
+    (await isFreeOf(refunds, { row, accounts: others })) &&
+    (await isPaymentOnChain(ledger, settlement, payment));
+  if (!isSafe) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
   return signRefund(refunds, { row, settlement, reading, value });
@@ -109,7 +113,7 @@ async function scheduleRefund(
 }
 
 /** Accounts that may have signed this refund, in this ledger or in one that was lost. */
-async function accountsOf(
+export async function accountsOf(
   { settings, readFloats }: RefundsContext,
   row: RefundRow,
 ): Promise<readonly Address[]> {
@@ -123,12 +127,11 @@ async function findWait(
   refunds: RefundsContext,
   options: {
     row: RefundRow;
-    settlement: NetworkSettlement;
     reading: RefundReading;
     value: bigint;
   },
 ): Promise<RefundChange | undefined> {
-  const { row, settlement, reading, value } = options;
+  const { row, reading, value } = options;
   const { settings } = refunds;
   const { float, sign } = settings;
   const needsReview =
@@ -139,7 +142,7 @@ async function findWait(
   const isHeldElsewhere =
     row.float !== null &&
     row.float !== float &&
-    !(await isFormOver(refunds, settlement, { row, reading }));
+    !(await isFreeOf(refunds, { row, accounts: [row.float] }));
   if (isHeldElsewhere || float === undefined || sign === undefined) {
     return later(refunds, looks.waiting, { state: "unsigned", cause: "no_float" });
   }

@@ -1,11 +1,10 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
-import * as z from "zod";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
 import type { RefundedPayment } from "../ledger/refunds/refund-row.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { Claim } from "../schemes/scheme.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
+import { isConfirmed } from "./is-confirmed.ts";
 
 /**
  * True if every endpoint that answers has a payment's transfer in its block. A payment is final by
@@ -27,25 +26,10 @@ export async function isPaymentOnChain(
     authorization: { from: payer, to: payTo, value, validAfter: 0n, validBefore: 0n, nonce },
     signature: "0x",
   };
-  const votes = await Promise.all(
-    rpc.endpoints.map((endpoint) => voteOf(endpoint, claim, BigInt(blockNumber))),
-  );
-  return votes.includes(true) && !votes.includes(false);
-}
-
-/** `undefined`: the endpoint does not answer, or does not have the block. */
-async function voteOf(
-  rpc: RpcRequester,
-  claim: Claim,
-  block: bigint,
-): Promise<boolean | undefined> {
-  const search = { rpc, claims: [claim], fromBlock: () => block, toBlock: block };
-  try {
-    const found = await schemeOf(claim).findExecutions(search);
-    const outcome = found.get(claim)?.outcome;
+  const block = BigInt(blockNumber);
+  return isConfirmed(rpc, async (endpoint) => {
+    const search = { rpc: endpoint, claims: [claim], fromBlock: () => block, toBlock: block };
+    const outcome = (await schemeOf(claim).findExecutions(search)).get(claim)?.outcome;
     return outcome === "unknown" ? undefined : outcome === "executed";
-  } catch (error) {
-    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
-    throw error;
-  }
+  });
 }

@@ -1,5 +1,11 @@
-import { isRevert, RpcUnavailableError } from "@coinslot/chain";
-import type { Address, Hex } from "@coinslot/protocol";
+import {
+  isRevert,
+  type RpcCall,
+  type RpcOutcome,
+  type RpcRequester,
+  RpcUnavailableError,
+} from "@coinslot/chain";
+import type { Address, AuthorizationId, Hex } from "@coinslot/protocol";
 import { encodeFunctionData, parseAbi } from "viem";
 import * as z from "zod";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
@@ -24,6 +30,7 @@ const abi = parseAbi([
   "function balanceOf(address account) view returns (uint256)",
   "function transfer(address to, uint256 value) returns (bool)",
 ]);
+const { nonceStateCall, isUsed } = schemeOf({ kind: "eip3009" });
 const word = z
   .string()
   .regex(/^0x[0-9a-f]{64}$/i)
@@ -31,6 +38,50 @@ const word = z
 const hex = z.string().regex(/^0x[0-9a-f]*$/i);
 /** Code of an account that delegates to a contract (EIP-7702): its key still moves its tokens. */
 const delegation = "0xef0100";
+
+/** Accounts that have used a refund's nonce, and whether some state could not be read. */
+export type RefundUses = Pick<RefundReading, "usedBy" | "isUnreadable">;
+
+/**
+ * Reads which of some accounts have used a refund's nonce, at the end of a block.
+ *
+ * @throws RpcError when the node does not answer
+ */
+export async function readUses(
+  rpc: RpcRequester,
+  row: RefundRow,
+  { accounts, blockNumber }: { accounts: readonly Address[]; blockNumber: bigint },
+): Promise<RefundUses> {
+  const calls = useCalls(row, accounts, `0x${blockNumber.toString(16)}`);
+  return usesOf(row, accounts, await rpc.requestMany(calls));
+}
+
+function useCalls(row: RefundRow, accounts: readonly Address[], block: Hex): RpcCall[] {
+  return accounts.map((account) => {
+    const { target: to, callData: data } = nonceStateCall(idOf(row, account));
+    return { method: "eth_call", params: [{ to, data }, block] };
+  });
+}
+
+function usesOf(
+  row: RefundRow,
+  accounts: readonly Address[],
+  outcomes: readonly RpcOutcome[],
+): RefundUses {
+  const states = accounts.map((account, index) => {
+    const outcome = outcomes[index];
+    const read = word.safeParse(outcome?.ok ? outcome.result : undefined).data;
+    return read === undefined ? undefined : isUsed(idOf(row, account), read);
+  });
+  return {
+    usedBy: accounts.filter((_, index) => states[index] === true),
+    isUnreadable: states.includes(undefined),
+  };
+}
+
+function idOf({ network, asset, nonce }: RefundRow, payer: Address): AuthorizationId {
+  return { network, asset, payer, nonce };
+}
 
 /**
  * Reads all that decides about a refund's signature, at the head.
@@ -44,18 +95,11 @@ export async function readRefund(
 ): Promise<RefundReading> {
   const { accounts, float, value } = options;
   const { number: blockNumber } = await watcher.read(0);
-  const block = `0x${blockNumber.toString(16)}`;
+  const block: Hex = `0x${blockNumber.toString(16)}`;
   const call = (to: Address, data: Hex, from?: Address) => ({
     method: "eth_call",
     params: [{ to, data, ...(from ? { from } : {}) }, block],
   });
-  const { nonceStateCall, isUsed } = schemeOf({ kind: "eip3009" });
-  const ids = accounts.map((payer) => ({
-    network: row.network,
-    asset: row.asset,
-    payer,
-    nonce: row.nonce,
-  }));
   const ofFloat =
     float === undefined
       ? []
@@ -70,10 +114,7 @@ export async function readRefund(
   const outcomes = await rpc.requestMany(
     [
       { method: "eth_getCode", params: [row.payer, block] },
-      ...ids.map((id) => {
-        const { target, callData } = nonceStateCall(id);
-        return call(target, callData);
-      }),
+      ...useCalls(row, accounts, block),
       ...ofFloat,
     ],
     { minBlock: blockNumber },
@@ -83,16 +124,10 @@ export async function readRefund(
   }
   const [code, ...others] = outcomes;
   const codeText = hex.parse(code?.ok ? code.result : undefined).toLowerCase();
-  const states = ids.map((id, index) => {
-    const outcome = others[index];
-    const read = word.safeParse(outcome?.ok ? outcome.result : undefined).data;
-    return read === undefined ? undefined : isUsed(id, read);
-  });
-  const [balance, trial] = others.slice(ids.length);
+  const [balance, trial] = others.slice(accounts.length);
   return {
     blockNumber,
-    usedBy: accounts.filter((_, index) => states[index] === true),
-    isUnreadable: states.includes(undefined),
+    ...usesOf(row, accounts, others),
     payerHasCode: codeText !== "0x" && !codeText.startsWith(delegation),
     balance:
       float === undefined ? undefined : word.safeParse(balance?.ok ? balance.result : "").data,

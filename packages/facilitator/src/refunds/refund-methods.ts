@@ -11,7 +11,8 @@ import {
   type RefundRow,
   toRefund,
 } from "../ledger/refunds/refund-row.ts";
-import { isFreeOf } from "./form-over.ts";
+import { accountsOf } from "./advance-refund.ts";
+import { isFreeOf } from "./is-free-of.ts";
 import { isPaymentOnChain } from "./is-payment-on-chain.ts";
 import { cancelRefund, takeOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
@@ -92,11 +93,11 @@ async function exportUnsigned(
   const exported: UnsignedRefunds["refunds"] = [];
   for (const row of rows) {
     const { float: held } = row;
-    if (held !== null && held !== signer && !(await isFreeOf(refunds, { row, account: held }))) {
+    if (held !== null && held !== signer && !(await isFreeOf(refunds, { row, accounts: [held] }))) {
       if (ids === undefined) continue;
       throw new RefundError(
         "wrong_state",
-        `Refund ${row.id} is to be signed by ${held}, until its time is over`,
+        `Refund ${row.id} is to be signed by ${held}, until its time is over and no endpoint shows it as executed`,
       );
     }
     const domain = tokenDomain(row, await refunds.readFacts(row));
@@ -168,6 +169,13 @@ async function importOne(
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
   if (reading.usedBy.length > 0 || reading.isUnreadable) {
     throw new RefundError("wrong_state", "The refund was executed before, or cannot be read now");
+  }
+  const others = (await accountsOf(refunds, row)).filter((each) => each !== float);
+  if (!(await isFreeOf(refunds, { row, accounts: others }))) {
+    throw new RefundError(
+      "wrong_state",
+      "An endpoint shows the refund as executed by a former float: import it again later",
+    );
   }
   const payment = await findRefundedPayment(ledger, row.payment_id);
   if (payment === undefined || !(await isPaymentOnChain(ledger, settlement, payment))) {

@@ -1,7 +1,9 @@
 import { testUsdt0 } from "@coinslot/devnet";
 import { toLowerHex } from "@coinslot/protocol";
+import { zeroHash } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { refundNonce } from "../ledger/refunds/refund-nonce.ts";
 import { startNodeProxy } from "../testing/node-proxy.ts";
 import {
   becomes,
@@ -122,6 +124,89 @@ describe.each(enginesByDay("sqlite"))("a float that is replaced on %s", (engine)
     },
     timeout,
   );
+});
+
+/** A chain of two nodes. The first one hides the use of a nonce, once it is named. */
+async function hideUse({ devnet }: Here) {
+  let hidden: string | undefined;
+  const liar = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+    const isHidden = hidden !== undefined && JSON.stringify(params).includes(hidden);
+    if (isHidden && method === "eth_call") return { result: zeroHash };
+    return isHidden && method === "eth_getLogs" ? { result: [] } : ask();
+  });
+  onTestFinished(() => liar.close());
+  return {
+    network: { ...withFloat.network, rpcUrls: [liar.url, devnet.rpcUrl] },
+    hide: (nonce: string | undefined) => {
+      hidden = nonce?.slice(2);
+    },
+  };
+}
+
+describe("a float that is replaced behind a node that hides its refund", () => {
+  const { address } = floatAccount;
+
+  it("is not replaced in an export while another endpoint shows the refund as executed", async () => {
+    const here = await begin("sqlite");
+    const { start, devnet } = here;
+    const { network, hide } = await hideUse(here);
+    let aheadMs = 0;
+    const now = () => Date.now() + aheadMs;
+    const facilitator = await start({ network, now, refunds: { address } });
+    const payment = await settled(facilitator, here);
+    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+    await becomes(facilitator, here, refund, { state: "unsigned" });
+    const unsigned = await facilitator.refunds.exportUnsigned({ validForSeconds: 600 });
+    const signed = await signRefunds(unsigned, floatAccount);
+    hide(transferOf(address, signed.refunds[0] ?? never()).authorization.nonce);
+    await execute(here, signed);
+    await devnet.client.increaseTime({ seconds: 1_200 });
+    aheadMs = 1_200_000;
+    await devnet.mine(5);
+    const again = facilitator.refunds.exportUnsigned({ ids: [refund.id], float: other.address });
+    await expect(again).rejects.toThrow(/until its time is over/);
+    hide(undefined);
+    await becomes(facilitator, here, refund, { state: "final", cause: "executed_elsewhere" });
+  });
+
+  it("leaves a refund waiting that the former one has paid by a ledger which was lost", async () => {
+    const here = await begin("sqlite");
+    const { start, devnet, balanceOf } = here;
+    await devnet.mint({ to: other.address, amount: 10_000n });
+    const { network, hide } = await hideUse(here);
+    const refunds = { privateKey: otherKey, formerFloats: [address] };
+    const facilitator = await start({ network, refunds });
+    const payment = await settled(facilitator, here);
+    const authorization = (await facilitator.payments.get(payment))?.authorization ?? never();
+    hide(refundNonce(authorization, 1));
+    await execute(
+      here,
+      await signRefunds(
+        {
+          format: "coinslot-refunds/1",
+          float: address,
+          refunds: [
+            {
+              id: "lost",
+              network: devnet.network,
+              asset: authorization.asset,
+              domain: { name: "USDT0", version: "1" },
+              payment: authorization,
+              n: 1,
+              amount: "1000",
+              validBefore: "4000000000",
+            },
+          ],
+        },
+        floatAccount,
+      ),
+    );
+    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+    await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
+    hide(undefined);
+    await becomes(facilitator, here, refund, { state: "final", cause: "executed_elsewhere" });
+    expect(await balanceOf(other.address)).toBe(10_000n);
+  });
 });
 
 function never(): never {

@@ -1,0 +1,49 @@
+import { blockByNumber, parseBlockHeader, type RpcRequester } from "@coinslot/chain";
+import type { Address } from "@coinslot/protocol";
+import { readBlockTime } from "../ledger/queries/common-time.ts";
+import type { RefundRow } from "../ledger/refunds/refund-row.ts";
+import { isConfirmed } from "./is-confirmed.ts";
+import { readUses } from "./read-chain.ts";
+import type { RefundsContext } from "./refunds-context.ts";
+
+/**
+ * True if accounts that may have signed a refund have not executed it, and cannot any more. Then
+ * another one may sign. The token executes a nonce once for each account, so a node's false word
+ * would pay twice: each endpoint that answers has to show the nonce as unused.
+ *
+ * The last form of the row's account has to be over at depth. A block that was final at that very
+ * head is past its `validBefore`. A later head says nothing: the nonce may have been used between
+ * the two.
+ */
+export async function isFreeOf(
+  { context, settlements }: Pick<RefundsContext, "context" | "settlements">,
+  { row, accounts }: { row: RefundRow; accounts: readonly Address[] },
+): Promise<boolean> {
+  if (accounts.length === 0) return true;
+  const settlement = settlements.get(row.network);
+  if (settlement === undefined) return false;
+  const { rpc, finalAfter } = settlement.network;
+  const { ledger } = context;
+  const end = accounts.some((each) => each === row.float) ? row.valid_before : null;
+  const validBefore = end === null ? undefined : ledger.dialect.amount.decode(end);
+
+  /** `undefined`: the endpoint is not there yet. */
+  async function isOver(endpoint: RpcRequester, height: bigint): Promise<true | undefined> {
+    if (validBefore === undefined) return true;
+    if (height < 0n) return undefined;
+    const final = parseBlockHeader(await endpoint.request(blockByNumber(height)));
+    const isPast = final !== undefined && validBefore <= (await readBlockTime(ledger, final));
+    return isPast ? true : undefined;
+  }
+
+  return isConfirmed(rpc, async (endpoint) => {
+    const head = parseBlockHeader(await endpoint.request(blockByNumber("latest")));
+    if (head === undefined) return undefined;
+    const { usedBy, isUnreadable } = await readUses(endpoint, row, {
+      accounts,
+      blockNumber: head.number,
+    });
+    if (usedBy.length > 0) return false;
+    return isUnreadable ? undefined : isOver(endpoint, head.number - BigInt(finalAfter));
+  });
+}
