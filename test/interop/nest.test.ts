@@ -36,8 +36,8 @@ afterAll(async () => {
 });
 
 describe.each(frameworks)("an application of $name", ({ createApp, wildcard, ...rest }) => {
-  async function open(keys: readonly `GET /${string}`[], isPassed: boolean) {
-    const nest = await createApp();
+  async function open(keys: readonly `GET /${string}`[], isPassed: boolean, files?: string) {
+    const nest = await createApp(files);
     const errors: unknown[] = [];
     const accepts = weatherPrice(shop.devnet);
     const routes: PaymentRoutes = Object.fromEntries(keys.map((key) => [key, { accepts }]));
@@ -80,6 +80,19 @@ describe.each(frameworks)("an application of $name", ({ createApp, wildcard, ...
     expect((await pay(`${url}/reports/7`)).status).toBe(200);
     expect(errors).toEqual([]);
   });
+
+  if (wildcard === "GET /files/*rest") {
+    it("closes a folder whose wildcard NestJS lets be empty, and sells it by such a key", async () => {
+      const closed = await open([wildcard], true, "files/*");
+      const { text } = await supertest(closed.url).get("/files/").expect(503);
+      expect(text).not.toContain(content);
+      await supertest(closed.url).get("/files/report.pdf").expect(402);
+      expect(closed.errors).toHaveLength(1);
+      const sold = await open(["GET /files/{*rest}"], true, "files/*");
+      await supertest(sold.url).get("/files/").expect(402);
+      expect(sold.errors).toEqual([]);
+    });
+  }
 
   if ("other" in rest) {
     const { other } = rest;

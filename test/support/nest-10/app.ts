@@ -5,7 +5,7 @@ import type { NestExpressApplication } from "@nestjs/platform-express";
 import { createShopModule } from "../nest-shop.ts";
 
 /** The shop as an application of NestJS 10, on Express 4. */
-export function createNestApp(): Promise<NestExpressApplication> {
-  const module = createShopModule(decorators, "files/*");
+export function createNestApp(files = "files/*"): Promise<NestExpressApplication> {
+  const module = createShopModule(decorators, files);
   return NestFactory.create<NestExpressApplication>(module, { logger: false });
 }

@@ -105,7 +105,8 @@ function* routersIn(router: object, seen: Set<object>): Iterable<object> {
   }
 }
 
-function layersOf(parent: object): { handle?: unknown }[] {
+/** The layers of a router, or of a route. */
+export function layersOf(parent: object): { handle?: unknown }[] {
   const stack: unknown = Reflect.get(parent, "stack");
   return Array.isArray(stack) ? stack.filter((layer) => layer instanceof Object) : [];
 }

@@ -1,6 +1,7 @@
 import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
+import { createEmptyWildcards } from "./empty-wildcards.ts";
 import { isPlainTarget, pathForms } from "./path-forms.ts";
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
@@ -9,7 +10,8 @@ import { createSecondReading, type SecondReading } from "./second-reading.ts";
 
 /**
  * The paid route of a request. `malformed`: its path has no one meaning, or cannot be decoded for a
- * route that fits. `closed`: two Expresses of the tree read it differently.
+ * route that fits. `closed`: two Expresses of the tree read it differently, or the handler alone
+ * takes it.
  */
 export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" | undefined;
 
@@ -37,12 +39,14 @@ export function createRouteMatcher(
     let found = routers.get(app);
     if (found === undefined) {
       const secondReading = createSecondReading({ app, routes, ...reading });
-      found = { ...pathRoutersOf(app, routes), secondReading };
+      const isEmptyWildcard = createEmptyWildcards({ app, routes, ...reading });
+      found = { ...pathRoutersOf(app, routes), secondReading, isEmptyWildcard };
       routers.set(app, found);
     }
     const forms = pathForms(request);
     const own = findOwn(request, found, forms);
-    const { secondReading } = found;
+    const { secondReading, isEmptyWildcard } = found;
+    if (own === undefined && isEmptyWildcard?.(request.method, forms) === true) return "closed";
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
     const theirs = secondReading.find(own === undefined)?.(request.method, forms);
@@ -73,6 +77,8 @@ interface ApplicationRouters {
   exact: { find: PathRouter; settings: RoutingSettings } | undefined;
   /** Where two Expresses may read the keys differently. */
   secondReading: SecondReading | undefined;
+  /** Where a handler may take the folder of a key, which the key does not sell. */
+  isEmptyWildcard: ReturnType<typeof createEmptyWildcards>;
 }
 
 function pathRoutersOf(
