@@ -8,6 +8,7 @@ import { type ArchivedPaymentsTable, openStates } from "../schema.ts";
 import { sortableIdAt } from "../sortable-id.ts";
 import { createdIds, type IdTimes } from "./created-range.ts";
 import { findZones } from "./find-zones.ts";
+import { isInRange, isLeftToRows } from "./index-order.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 import { findRoute, type ScannedPayment } from "./read-newest.ts";
 
@@ -99,38 +100,53 @@ async function readRows<Row>(
   return found;
 }
 
-/** A statement of `readArchived`. */
+/** A statement of `readArchived`, along the index of a payer, of unpaid payments or of ids. */
 export function selectArchived(
-  { db }: Pick<LedgerReads, "db">,
+  { db, dialect }: LedgerReads,
   filter: PaymentFilter,
   { above, routeId, zone, limit }: ArchivedBounds & { routeId: number | undefined; zone: IdTimes },
 ) {
   const { network, asset, payer, state, createdFrom, createdBefore, cursor } = filter;
   const range = createdIds(filter);
-  // One bound at each end: an index is entered by one.
-  const from = sortableIdAt(Math.max(range.from, zone.from));
-  const before = sortableIdAt(Math.min(range.before, zone.before));
-  let query = db
-    .selectFrom("archived_payments")
-    .select(columns)
-    .where("id", "<", cursor !== undefined && cursor < before ? cursor : before)
-    .orderBy("id", "desc")
-    .where("refund_of", "is", null)
-    .limit(limit);
-  query =
-    above !== undefined && above >= from
-      ? query.where("id", ">", above)
-      : query.where("id", ">=", from);
-  if (createdFrom !== undefined) query = query.where("created_at", ">=", createdFrom);
-  if (createdBefore !== undefined) query = query.where("created_at", "<", createdBefore);
-  if (network !== undefined) query = query.where("network", "=", network);
-  if (asset !== undefined) query = query.where("asset", "=", hexToBytes(toLowerHex(asset)));
-  if (payer !== undefined) query = query.where("payer", "=", hexToBytes(toLowerHex(payer)));
-  if (routeId !== undefined) query = query.where("route_id", "=", routeId);
-  if (state !== undefined) query = query.where("state", "=", state);
-  // The very condition of their index, which is over few rows.
-  if (state !== undefined && state !== "confirmed") query = query.where(isUnpaid);
-  return query;
+  const ofTimes = sortableIdAt(Math.max(range.from, zone.from));
+  const end = sortableIdAt(Math.min(range.before, zone.before));
+  const ids = {
+    // A payment that is not archived has the id `above`.
+    from: above !== undefined && above > ofTimes ? above : ofTimes,
+    before: cursor !== undefined && cursor < end ? cursor : end,
+  };
+  const query = db.selectFrom("archived_payments").select(columns).limit(limit);
+  const matching = query.where((where) =>
+    isLeftToRows(
+      where.and([
+        where("refund_of", "is", null),
+        ...(createdFrom === undefined ? [] : [where("created_at", ">=", createdFrom)]),
+        ...(createdBefore === undefined ? [] : [where("created_at", "<", createdBefore)]),
+        ...(network === undefined ? [] : [where("network", "=", network)]),
+        ...(asset === undefined ? [] : [where("asset", "=", hexToBytes(toLowerHex(asset)))]),
+        ...(routeId === undefined ? [] : [where("route_id", "=", routeId)]),
+        ...(state === undefined ? [] : [where("state", "=", state)]),
+      ]),
+    ),
+  );
+  if (payer !== undefined) {
+    const equal = [hexToBytes(toLowerHex(payer))];
+    return matching
+      .where(isInRange(dialect, { columns: ["payer", "id"], equal, ...ids }))
+      .orderBy("payer", "desc")
+      .orderBy("id", "desc");
+  }
+  if (state !== undefined && state !== "confirmed") {
+    return (
+      matching
+        // The very condition of their index, which is over few rows.
+        .where(isUnpaid)
+        .where(isInRange(dialect, { columns: ["state", "id"], equal: [state], ...ids }))
+        .orderBy("state", "desc")
+        .orderBy("id", "desc")
+    );
+  }
+  return matching.where(isInRange(dialect, { columns: ["id"], ...ids })).orderBy("id", "desc");
 }
 
 const isUnpaid = sql<SqlBool>`state in ('failed', 'expired', 'released')`;

@@ -1,5 +1,5 @@
 import { toLowerHex } from "@coinslot/protocol";
-import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import type { ExpressionBuilder, Selectable } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
 import { type PaymentRow, paymentColumns } from "../payments/ledger-payment.ts";
@@ -7,8 +7,9 @@ import { type LedgerSchema, openStates, type PaymentsTable } from "../schema.ts"
 import { sortableIdAt } from "../sortable-id.ts";
 import { is } from "../states.ts";
 import type { UnpaidPaymentsTable } from "../sums-schema.ts";
-import { createdIds, type IdTimes, isCreatedAt, isCreatedWithin } from "./created-range.ts";
+import { createdIds, type IdTimes, isCreatedAt } from "./created-range.ts";
 import { findZones, unsummedZone } from "./find-zones.ts";
+import { isInRange, isLeftToRows } from "./index-order.ts";
 import type { PaymentFilter } from "./list-payments.ts";
 
 /**
@@ -95,18 +96,6 @@ export async function findRoute({ db }: LedgerReads, route: string): Promise<num
   return row?.id ?? null;
 }
 
-/** The conditions of a filter, but for its state. */
-function matches(list: Listing) {
-  const { filter } = list;
-  const { cursor } = filter;
-  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
-    where.and([
-      isCreatedWithin(filter)(where),
-      ...(cursor === undefined ? [] : [where("payments.id", "<", cursor)]),
-      matchesWithoutIds(list)(where),
-    ]);
-}
-
 /** The conditions of a filter, but for its state and for those on ids. */
 function matchesWithoutIds({ filter, routeId }: Listing) {
   const { network, asset, payer } = filter;
@@ -165,7 +154,10 @@ async function readSorted(
 /** Along the ids of a state. */
 function readUnpaid(list: Listing, state: UnpaidPaymentsTable["state"]): Promise<Row[]> {
   const { reads, filter, limit, columns } = list;
-  const { from, before } = createdIds(filter);
+  const range = createdIds(filter);
+  const ofTimes = sortableIdAt(range.before);
+  const [before = ofTimes] = [ofTimes, filter.cursor ?? ofTimes].sort();
+  const ids = { columns: ["unpaid_payments.state", "unpaid_payments.payment_id"], equal: [state] };
   return (
     reads.db
       .selectFrom("unpaid_payments")
@@ -173,11 +165,16 @@ function readUnpaid(list: Listing, state: UnpaidPaymentsTable["state"]): Promise
       .crossJoin("payments")
       .select(columns)
       .whereRef("payments.id", "=", "unpaid_payments.payment_id")
-      .whereRef("payments.state", "=", "unpaid_payments.state")
-      .where("unpaid_payments.state", "=", state)
-      .where("unpaid_payments.payment_id", ">=", sortableIdAt(from))
-      .where("unpaid_payments.payment_id", "<", filter.cursor ?? sortableIdAt(before))
-      .where(matches(list))
+      .where(isInRange(reads.dialect, { ...ids, from: sortableIdAt(range.from), before }))
+      .where((where) =>
+        isLeftToRows(
+          where.and([
+            where("payments.state", "=", where.ref("unpaid_payments.state")),
+            matchesWithoutIds(list)(where),
+          ]),
+        ),
+      )
+      .orderBy("unpaid_payments.state", "desc")
       .orderBy("unpaid_payments.payment_id", "desc")
       .limit(limit)
       .execute()
@@ -203,12 +200,14 @@ async function readZones(list: Listing, zones: readonly IdTimes[]): Promise<Row[
     const found = await reads.db
       .selectFrom("payments")
       .select(columns)
-      .where(matchesWithoutIds(list))
-      .where("id", ">=", from)
-      .where("id", "<", before)
-      // By an expression: no index of states may be chosen in place of the ids.
-      .$if(filter.state !== undefined, (query) =>
-        query.where(sql<string>`coalesce(state, '')`, "=", filter.state ?? ""),
+      .where(isInRange(reads.dialect, { columns: ["id"], from, before }))
+      .where((where) =>
+        isLeftToRows(
+          where.and([
+            matchesWithoutIds(list)(where),
+            ...(filter.state === undefined ? [] : [where("state", "=", filter.state)]),
+          ]),
+        ),
       )
       .orderBy("id", "desc")
       .limit(limit - rows.length)
