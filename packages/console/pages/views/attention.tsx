@@ -30,6 +30,7 @@ const words: Readonly<Record<string, string>> = {
   refunds_unsigned: "Refunds wait for a signature",
   refunds_blocked: "Refunds are blocked by the token",
   refunds_manual: "Refunds wait for your transaction",
+  refunds_late: "Refunds are late by an hour",
   webhooks_late: "Webhooks are late",
   webhooks_dead: "Webhooks were given up",
   payments_stopped: "New payments are stopped",
@@ -127,6 +128,7 @@ const places: readonly (readonly [prefix: string, path: string, title: string])[
   ["refunds_blocked", "/refunds?state=blocked", "Open these refunds"],
   ["refunds_manual", "/refunds?state=manual", "Open these refunds"],
   ["refunds_unsigned", "/refunds?state=unsigned", "Open these refunds"],
+  ["refunds_late", "/refunds", "Open the refunds"],
   ["webhooks_", "/webhooks", "Open the webhooks"],
   ["books_unclosed", "/books", "Open the books"],
 ];

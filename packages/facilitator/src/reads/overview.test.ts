@@ -114,6 +114,24 @@ describe.each(engines)("the operator's overview on %s", (engine) => {
     expect(Date.parse(today.today.from) - Date.parse(today.lastWeek.from)).toBe(7 * 86_400_000);
   });
 
+  it.each([
+    ["sent", "fails_in_blocks", 61, [["refunds_late", 1, "fails_in_blocks"]]],
+    ["waiting", "chain", 61, [["refunds_late", 1, "chain"]]],
+    ["waiting", "chain", 59, []],
+    ["waiting", "float_balance", 61, [["float_low", 1, null]]],
+    ["confirmed", null, 61, []],
+  ] as const)("of a refund that is %s, %s, after %s minutes: %j", async (...row) => {
+    const [state, cause, minutes, expected] = row;
+    const ledger = await join("one");
+    const sold = await sellForTest(ledger, { nonce: 0 });
+    await createRefund(ledger, { payment: sold.paymentId, idempotencyKey: "one" });
+    const created_at = Date.now() - minutes * 60_000;
+    await ledger.db.updateTable("refunds").set({ state, cause, created_at }).execute();
+    const { attention } = await run(todayOperation, ledger, {});
+    const ofRefunds = attention.filter(({ code }) => code !== "relayer_keyless");
+    expect(ofRefunds.map(({ code, count, detail }) => [code, count, detail])).toEqual(expected);
+  });
+
   it("takes a percentile for the time that so many payments did not exceed", async () => {
     const ledger = await join("one");
     for (const [nonce, ms] of [10, 500].entries()) {

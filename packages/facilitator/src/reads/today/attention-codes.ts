@@ -34,6 +34,7 @@ export const attentionCodes = {
   },
   refunds_blocked: { urgency: "warning", runbook: "refunding.md#3-follow-it" },
   refunds_manual: { urgency: "warning", runbook: "refunding.md#5-send-it-yourself" },
+  refunds_late: { urgency: "warning", runbook: "refunding.md#3-follow-it" },
   webhooks_late: { urgency: "warning", runbook: "operating.md#alerts" },
   webhooks_dead: { urgency: "warning", runbook: "webhooks.md#dead-letters-and-replay" },
   payments_stopped: { urgency: "notice", runbook: "operating.md#stop-selling" },

@@ -9,6 +9,7 @@ import type { Attention } from "./today-result.ts";
 const minuteMs = 60_000;
 const stuckMs = 10 * minuteMs;
 const lateWebhookMs = 10 * minuteMs;
+const lateRefundMs = 60 * minuteMs;
 const dayMs = 86_400_000;
 /** A month and some days: books are closed by the month. */
 const unclosedMs = 38 * dayMs;
@@ -37,7 +38,7 @@ export async function findInLedger(reads: LedgerReads, now: number): Promise<Att
   return [
     ...(await findReorganised(reads, now)),
     ...(await findStuck(reads, now)),
-    ...(await findRefunds(reads)),
+    ...(await findRefunds(reads, now)),
     ...(await findWebhooks(reads)),
     ...(await findStops(reads)),
     ...(await findUnclosed(reads, now)),
@@ -113,7 +114,7 @@ async function findStuck({ db }: LedgerReads, now: number): Promise<Attention[]>
 const isOpenRefund = sql<SqlBool>`state not in ('final', 'void')`;
 
 /** By the index of refunds that are not ended. */
-async function findRefunds({ db }: LedgerReads): Promise<Attention[]> {
+async function findRefunds({ db }: LedgerReads, now: number): Promise<Attention[]> {
   const rows = await db
     .selectFrom("refunds")
     .select(["network", "state", "cause", "created_at"])
@@ -123,13 +124,17 @@ async function findRefunds({ db }: LedgerReads): Promise<Attention[]> {
     .execute();
   const found = new Map<string, Attention>();
   for (const { network, state, cause, created_at } of rows) {
-    const code = codeOfRefund(state, cause);
-    if (code === undefined) continue;
+    const isLate = created_at < now - lateRefundMs;
+    const code = codeOfRefund(state, cause) ?? (isLate ? "refunds_late" : undefined);
+    if (code === undefined || state === "confirmed") continue;
     const key = `${code}/${network}`;
     const since = new Date(created_at).toISOString();
-    const known = found.get(key) ?? attention(code, { network, count: 0, since });
+    const known = found.get(key) ?? attention(code, { network, count: 0 });
     known.count += 1;
-    if (known.since === null || since < known.since) known.since = since;
+    if (known.since === null || since < known.since) {
+      known.since = since;
+      known.detail = code === "refunds_late" ? cause : null;
+    }
     found.set(key, known);
   }
   return [...found.values()];
