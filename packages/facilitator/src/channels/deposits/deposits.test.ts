@@ -1,5 +1,6 @@
 import { channelEventsOf, withDatabase } from "@coinslot/devnet";
-import type { ChannelConfig } from "@coinslot/protocol";
+import { type ChannelConfig, toLowerHex } from "@coinslot/protocol";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { deposit, present, signDepositRequest } from "../../testing/channel-deposits.ts";
 import {
@@ -66,8 +67,15 @@ describe.each(enginesByDay("sqlite"))("deposits of payloads, on %s", (engine) =>
     const facilitator = await here.start();
     await deposit(here, facilitator, await sign());
     const states = new Set<string>();
-    for (let buyer = 1; buyer <= 32; buyer += 1) {
-      const request = await signDepositRequest(here, channels.configOf());
+    const payers = Array.from({ length: 32 }, () => {
+      const privateKey = generatePrivateKey();
+      return { ...privateKeyToAccount(privateKey), privateKey };
+    });
+    const { devnet } = here;
+    await devnet.mintInBlocks(payers.map(({ address: to }) => ({ to, amount: 20_000n })));
+    for (const payer of payers) {
+      const channel = channels.configOf({ payer: toLowerHex(payer.address) });
+      const request = await signDepositRequest(here, channel, { payer });
       const asked = { ...request, timeoutMs: 1, limitKey: "192.0.2.1" };
       states.add((await present(facilitator, asked)).state);
     }

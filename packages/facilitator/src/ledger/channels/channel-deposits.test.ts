@@ -80,10 +80,11 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
   });
 
   it("are limited by the signer, and not by the payer in whose name they are", async () => {
-    for (let count = 1; count <= 3; count += 1) await queueDeposit(first, newDeposit());
+    const payers = [3, 4, 6].map(account);
+    for (const payer of payers) await queueDeposit(first, newDeposit({ payer }));
     const limited = await queueDeposit(first, newDeposit());
     expect(limited).toMatchObject({ outcome: "limited" });
-    const bySigner = newDeposit({ signer: account(8) });
+    const bySigner = newDeposit({ signer: account(8), payer: account(3) });
     expect(await queueDeposit(first, bySigner)).toEqual({ outcome: "queued" });
     const tomorrow = ledgerLater(first, 86_400_001);
     expect(await queueDeposit(tomorrow, newDeposit())).toEqual({ outcome: "queued" });

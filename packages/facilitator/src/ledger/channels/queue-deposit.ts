@@ -1,6 +1,7 @@
 import type { Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import { type CodeRefusal, readCodeAdmission } from "../payments/admit-code.ts";
+import { gasWindowMs } from "../payments/code-budget.ts";
 import { findCommitments } from "../payments/committed-balance.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
@@ -21,7 +22,7 @@ import { asRead } from "./move-deposit.ts";
 export interface DepositLimits {
   /** Of one signer in a day. */
   perSigner: number;
-  /** Of one payer in a day, that transactions carried in vain. */
+  /** Of one payer in a day, that transactions carried in vain. Those under way count meanwhile. */
   failedPerPayer: number;
 }
 
@@ -42,9 +43,10 @@ export interface DepositFacts {
 
 /**
  * `queued`: it is on the disk. `known`: the ledger has it already, in any state but `failed`.
- * `busy`: another deposit of the channel is under way, or the payer has committed its balance to
- * others. `limited`: too many deposits. `burnt_gas`, `code_limited`: as for payments of payers with
- * code. `caller_limited`: its caller has no gas left. Nothing was written but by `queued`.
+ * `busy`: another deposit of the channel is under way, or too many of the payer are. Or the payer
+ * has committed its balance to others. `limited`: too many deposits. `burnt_gas`, `code_limited`:
+ * as for payments of payers with code. `caller_limited`: its caller has no gas left. Nothing was
+ * written but by `queued`.
  */
 export type QueueOutcome =
   | { outcome: "queued" | "known" | "busy" }
@@ -74,8 +76,10 @@ export function queueDeposit(ledger: LedgerContext, wanted: WantedDeposit): Prom
     const known = await readDeposit(reads, wanted);
     if (known !== undefined && known.state !== "failed") return { outcome: "known" };
     if (await isDepositPending(reads, wanted)) return { outcome: "busy" };
-    const retryAfterMs = await findLimit(ledger, transaction, wanted);
-    if (retryAfterMs !== undefined) return { outcome: "limited", retryAfterMs };
+    const limited =
+      (await findLimit(ledger, transaction, wanted)) ??
+      (known && (await findBurntGas(ledger, transaction, wanted)));
+    if (limited !== undefined) return limited;
     const admitted = await admitPayer(ledger, transaction, wanted);
     if ("outcome" in admitted) return admitted;
     const share = shareOf(wanted, wanted);
@@ -210,12 +214,15 @@ async function writeQueued(
     .execute();
 }
 
-/** @returns milliseconds until the next deposit may be queued; `undefined`: it may now */
+/**
+ * The limit that a new deposit is beyond; `undefined`: none. Those of its payer that are under way
+ * may all fail at once, where its balance goes before them: they take places among the failed ones.
+ */
 async function findLimit(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
   { signer, payer, limits }: WantedDeposit,
-): Promise<number | undefined> {
+): Promise<QueueOutcome | undefined> {
   const since = ledger.now() - dayMs;
   const newest = transaction
     .selectFrom("channel_deposits")
@@ -223,7 +230,7 @@ async function findLimit(
     .orderBy("created_at", "desc")
     .where("created_at", ">", since);
   const waits: number[] = [];
-  const count = async (query: typeof newest, most: number): Promise<void> => {
+  const count = async (query: typeof newest, most: number): Promise<number> => {
     const rows = await query.limit(most).execute();
     let sum = 0;
     // The row with whose end there is room again.
@@ -232,12 +239,42 @@ async function findLimit(
       return sum >= most;
     });
     if (oldest !== undefined) waits.push(oldest.created_at - since);
+    return sum;
   };
   await count(newest.where("signer", "=", signer), limits.perSigner);
-  const failed = newest
+  const ofPayer = newest.where("payer", "=", payer);
+  const failed = await count(
+    ofPayer.where("state", "=", "failed").where("attempts", ">", 0),
+    limits.failedPerPayer,
+  );
+  if (waits.length > 0) return { outcome: "limited", retryAfterMs: Math.max(...waits) };
+  const underWay = await ofPayer
+    .where("state", "in", ["queued", "sent"])
+    .limit(limits.failedPerPayer)
+    .execute();
+  return failed + underWay.length < limits.failedPerPayer ? undefined : { outcome: "busy" };
+}
+
+/**
+ * The limit of a failed deposit that is brought again while its gas counts. It has one row in the
+ * budget, which the new attempt takes: also one whose payer has no code any more.
+ */
+async function findBurntGas(
+  { dialect }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { network, token, payer, nonce }: WantedDeposit,
+): Promise<QueueOutcome | undefined> {
+  const row = await transaction
+    .selectFrom("channel_deposits")
+    .select(["spent_at", dialect.nowMs().as("now_ms")])
+    .where("network", "=", network)
+    .where("token", "=", token)
     .where("payer", "=", payer)
-    .where("state", "=", "failed")
-    .where("attempts", ">", 0);
-  await count(failed, limits.failedPerPayer);
-  return waits.length === 0 ? undefined : Math.max(...waits);
+    .where("nonce", "=", nonce)
+    .executeTakeFirst();
+  if (row === undefined || row.spent_at === null) return undefined;
+  // After a clock that was set back, no more than the window.
+  const leftMs = Math.min(gasWindowMs, row.spent_at + gasWindowMs - row.now_ms);
+  if (leftMs <= 0) return undefined;
+  return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: leftMs };
 }

@@ -3,7 +3,8 @@ import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
 
-const windowMs = 60_000;
+/** Time for which spent gas counts after its transaction. */
+export const gasWindowMs = 60_000;
 /** An open payment gives its gas back when it is confirmed, which takes a few blocks. */
 export const openRetryMs = 2_000;
 
@@ -64,8 +65,8 @@ export async function readCodeBudget(options: {
     .execute();
   const budget: CodeBudget = {
     nowMs,
-    unvouched: { used: 0n, nextMs: windowMs },
-    vouched: { used: 0n, nextMs: windowMs },
+    unvouched: { used: 0n, nextMs: gasWindowMs },
+    vouched: { used: 0n, nextMs: gasWindowMs },
     open: new Map(),
     ended: new Map(),
     givenUpForMs: new Map(),
@@ -75,7 +76,7 @@ export async function readCodeBudget(options: {
     const { payment_id, gas, burnt, spent_at, is_vouched, payer, state, submitted_at } = row;
     const isVouched = is_vouched === 1;
     const spent = isVouched ? budget.vouched : budget.unvouched;
-    const leftMs = spent_at + windowMs - nowMs;
+    const leftMs = spent_at + gasWindowMs - nowMs;
     if (state === "reserved" || state === "queued" || state === "submitted") {
       spent.used += BigInt(gas);
       spent.nextMs = Math.min(spent.nextMs, openRetryMs);
@@ -147,7 +148,7 @@ async function addDeposits(
   let isOver = false;
   for (const { gas, is_vouched, spent_at, state } of rows) {
     const spent = is_vouched === 1 ? budget.vouched : budget.unvouched;
-    const leftMs = (spent_at ?? 0) + windowMs - nowMs;
+    const leftMs = (spent_at ?? 0) + gasWindowMs - nowMs;
     const isOpen = state === "queued" || state === "sent";
     if (isOpen || leftMs > 0) {
       spent.used += BigInt(gas);
@@ -160,7 +161,7 @@ async function addDeposits(
     .set({ spent_at: null })
     .where("network", "=", network)
     .where(sql<boolean>`spent_at is not null`)
-    .where("spent_at", "<=", nowMs - windowMs)
+    .where("spent_at", "<=", nowMs - gasWindowMs)
     .where("state", "not in", ["queued", "sent"])
     .execute();
 }
