@@ -36,6 +36,8 @@ export interface ChannelSettings {
   minDepositWorth: number;
 }
 
+/** Longest interval of looks at the chain. */
+export const longestLookMs = 300_000;
 /** Rows of one claim, at most. */
 export const maxClaimRows = 100;
 /** A claim or settle by itself, without haste, is worth this many times its gas. */
@@ -53,6 +55,13 @@ const depositRows = 9n;
 export const defaultDepositWorth = 5;
 /** Selling stops at this many times `mostAtRisk` unclaimed on one channel. */
 export const maxUnclaimedFactor = 4n;
+
+/**
+ * Interval of the audits: all channels with unclaimed money are read, whatever events a node shows.
+ */
+export function auditMsOf({ withdrawDelay }: Pick<ChannelSettings, "withdrawDelay">): number {
+  return Math.min(longestLookMs, (withdrawDelay * 1_000) / 20);
+}
 
 /** The smallest deposit that is worth its gas, whatever an offer asks for. */
 export function minDepositWorthGas({

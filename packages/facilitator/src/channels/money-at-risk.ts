@@ -1,5 +1,5 @@
 import type { Channel } from "../ledger/channels/channel.ts";
-import type { ChannelState } from "../ledger/channels/channel-state.ts";
+import type { ChannelReading } from "../ledger/channels/channel-state.ts";
 
 /**
  * Charged money that a running withdrawal takes away at its end, unless it is claimed before. The
@@ -11,7 +11,11 @@ import type { ChannelState } from "../ledger/channels/channel-state.ts";
  */
 export function moneyAtRisk(
   { charged, isRefunding }: Pick<Channel, "charged" | "isRefunding">,
-  { balance, totalClaimed, withdrawal }: ChannelState,
+  {
+    balance,
+    totalClaimed,
+    withdrawal,
+  }: Pick<ChannelReading, "balance" | "totalClaimed" | "withdrawal">,
 ): bigint {
   if (withdrawal === undefined) return 0n;
   const left = balance > withdrawal.amount ? balance - withdrawal.amount : 0n;

@@ -8,8 +8,10 @@ import { startPollLoop } from "../settle/pace/poll-loop.ts";
 import { keepLease } from "../settle/relay/lease-keeper.ts";
 import type { StopBoard } from "../stops/stop-board.ts";
 import {
+  auditMsOf,
   type ChannelSettings,
   defaultCallerGasPerHour,
+  longestLookMs,
   minDepositWorthGas,
 } from "./channel-settings.ts";
 import type { ChannelsContext } from "./channels-context.ts";
@@ -49,7 +51,6 @@ export interface Channels {
   stop(): Promise<void>;
 }
 
-const longestLookMs = 300_000;
 /** A voucher keeps the chain watched block by block for this long. */
 const trafficMs = 60_000;
 
@@ -130,7 +131,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
   const { network } = settlement;
   const delayMs = settings.withdrawDelay * 1_000;
   const idleMs = Math.min(longestLookMs, delayMs / 100);
-  const auditMs = Math.min(longestLookMs, delayMs / 20);
+  const auditMs = auditMsOf(settings);
   let watching: Watching | undefined;
   let busyUntil = 0;
   let isBusy = true;
@@ -158,17 +159,23 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
   });
   const polling = startPollLoop(clock, async () => {
     const fast = Math.max(network.blocks.blockTimeMs(), network.pollMs);
+    let isFailing = false;
     try {
       // Before the first round of this process: only another one counts for its vouchers.
       foundAt ??= (await readWatch(ledger, place))?.seenAt ?? 0;
       await watch();
-      isBusy = await claims.round();
+    } catch (err) {
+      isFailing = true;
+      report(err);
+    }
+    try {
+      // Also where the watch fails: by what is known, and by a look of its own at withdrawals.
+      const isActive = await claims.round();
+      isBusy = isActive || isFailing;
     } catch (err) {
       claims.fail(err);
       isBusy = true;
-      if (!isStopped) {
-        logger.warn({ err, network: place.network }, "channels could not be followed; retrying");
-      }
+      report(err);
     }
     const isStandby = watching === undefined && !claims.isClaiming();
     if (isStandby) return times.leaseMs;
@@ -180,6 +187,11 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
+
+  function report(err: unknown): void {
+    if (isStopped) return;
+    logger.warn({ err, network: place.network }, "channels could not be followed; retrying");
+  }
 
   async function watch(): Promise<void> {
     const current = watching;

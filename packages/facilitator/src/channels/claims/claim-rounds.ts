@@ -1,4 +1,5 @@
 import { FacilitatorError } from "@coinslot/protocol";
+import { isDatabaseError } from "@coinslot/storage";
 import { forgetClaims } from "../../ledger/channels/channel-claims.ts";
 import { findMoving } from "../../ledger/channels/channel-state.ts";
 import { forgetDeposits } from "../../ledger/channels/move-deposit.ts";
@@ -44,7 +45,7 @@ const keptEndedMs = 30 * 86_400_000;
 /** @param wake begins a round */
 export function createClaimRounds(channels: ChannelsContext, wake: () => void): ClaimRounds {
   const { context, settlement, place } = channels;
-  const { clock, ledger } = context;
+  const { clock, ledger, logger } = context;
   const memory = createClaimMemory();
   const lease = createWorkLease(context, `channels:claims:${place.network}`);
   const asked = createAskedClaims(wake);
@@ -52,6 +53,16 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   let measuredAt = Number.NEGATIVE_INFINITY;
   let forgotAt = clock.now();
   let isClaiming = false;
+
+  /** Payouts are for the books. No claim waits for a node that returns none of their events. */
+  async function tryPayouts(): Promise<void> {
+    try {
+      await followPayouts(channels, memory);
+    } catch (err) {
+      if (isDatabaseError(err)) throw err;
+      logger.warn({ err, network: place.network }, "payouts could not be read; retrying");
+    }
+  }
 
   return {
     async round() {
@@ -70,11 +81,11 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
         return areChannelsActive(channels);
       }
       // Begun before the first claim, so that no payout of it is left out.
-      if (settledAt === Number.NEGATIVE_INFINITY) await followPayouts(channels, memory);
+      if (settledAt === Number.NEGATIVE_INFINITY) await tryPayouts();
       const { isActive } = await planClaims(channels, memory);
       if (clock.now() - settledAt >= settleEveryMs) {
         settledAt = clock.now();
-        await followPayouts(channels, memory);
+        await tryPayouts();
         await settleReceivers(channels, memory);
       }
       if (clock.now() - measuredAt >= measureEveryMs) {

@@ -88,8 +88,14 @@ async function readPayouts(
     to: BigInt(to),
     topics: [settledTopic, [...new Set(receivers)]],
   });
-  const logs = answers.flatMap((answer) => settledSchema.parse(answer));
-  return logs.map(({ topics: [, receiver, token], data, ...log }) => ({
+  const found = new Map<string, z.output<typeof settledSchema>[number]>();
+  for (const log of answers.flatMap((answer) => settledSchema.parse(answer))) {
+    // A node may return more than was asked for, or an event twice.
+    const isAsked =
+      toLowerHex(log.address) === contract && log.blockNumber >= from && log.blockNumber <= to;
+    if (isAsked) found.set(`${toLowerHex(log.transactionHash)}/${log.logIndex}`, log);
+  }
+  return [...found.values()].map(({ topics: [, receiver, token], data, ...log }) => ({
     receiver: addressOf(receiver),
     token: addressOf(token),
     amount: BigInt(data),

@@ -5,7 +5,6 @@ import {
   findSentClaims,
   type SentClaim,
 } from "../../ledger/channels/channel-claims.ts";
-import { dropDue } from "../../ledger/channels/channel-dues.ts";
 import { type ChannelState, readChannelState } from "../../ledger/channels/channel-state.ts";
 import { recordRefusals } from "../../ledger/channels/claim-refusals.ts";
 import { type ClaimableChannel, eachClaimable } from "../../ledger/channels/claimable.ts";
@@ -13,10 +12,12 @@ import { backOff, firstRestMs } from "../back-off.ts";
 import { type ClaimSigner, maxClaimRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { isActive } from "./channel-activity.ts";
-import { type ClaimCandidate, chooseClaims, isPast } from "./choose-claims.ts";
+import { type ClaimCandidate, chooseClaims } from "./choose-claims.ts";
 import { divideRows, isLastChance, maxRestMsOf, readClaimTime } from "./claim-deadlines.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
+import { dropPaid } from "./drop-paid.ts";
 import { measureClaims } from "./measure-claims.ts";
+import { seeWithdrawals } from "./see-withdrawals.ts";
 import { byAuthorizer, type ClaimOutcome, sendClaims } from "./send-claims.ts";
 import { type RefusedRow, tryClaims } from "./try-claims.ts";
 
@@ -51,15 +52,10 @@ export async function planClaims(
   const dues = await readDues(channels);
   const byId = new Map(dues.map((due) => [due.channel.channelId, due]));
   const flying = await endClaims(channels, memory, byId);
-  const left: ClaimableChannel[] = [];
-  for (const due of dues) {
-    const { channel, state, config } = due;
+  for (const { config } of dues) {
     memory.receivers?.set(`${config.receiver}/${config.token}`, config);
-    const paid = state?.final?.totalClaimed ?? 0n;
-    const claimed = isDust(due, settings, ledger.now()) ? channel.charged : paid;
-    const isOver = claimed >= channel.charged;
-    if (!isOver || !(await dropDue(ledger, { ...channel, claimed }))) left.push(due);
   }
+  const left = await seeWithdrawals(channels, memory, await dropPaid(channels, dues));
   measureClaims(channels, left);
   const maxRows = maxClaimRows;
   const now = ledger.now();
@@ -79,20 +75,6 @@ export async function planClaims(
   }
   if (plan.sent.length > 0) plan.isActive = true;
   return plan;
-}
-
-/**
- * Too little to be claimed, and no charge has come for long: the rest of a buyer that has gone.
- * Else each of them would be read with every block, for ever. The next charge makes all of it due
- * again.
- */
-function isDust(
-  { channel: { charged, last }, state, since }: ClaimableChannel,
-  { claimCost, claimAfterMs }: ChannelsContext["settings"],
-  now: number,
-): boolean {
-  if (state === undefined || state.isMoving) return false;
-  return charged - state.totalClaimed < claimCost && isPast(last?.at ?? since, claimAfterMs, now);
 }
 
 async function readDues({ context, place }: ChannelsContext): Promise<ClaimableChannel[]> {

@@ -11,6 +11,7 @@ import { decodeFunctionData, getAbiItem, parseEventLogs, toFunctionSelector } fr
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import { type HostingDevnet, startHostingDevnet } from "../../testing/hosting-devnet.ts";
+import { type ChannelLie, lieAboutChannels } from "../../testing/lying-escrow.ts";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
 
 const abi = channelSettlementAbi;
@@ -158,6 +159,24 @@ describe("channels of callers, with payers that take what they can", () => {
     expect(shown).toEqual([]);
     refuses = false;
     expect(await here.settle(watched, refund)).toMatchObject({ state: "done" });
+  });
+
+  it("signs no refund of money that one node of two has made up", async () => {
+    const { devnet, channels } = here;
+    let lie: ChannelLie = { balance: 20_000n };
+    const proxy = await startNodeProxy(devnet.rpcUrl, (call, ask) =>
+      lieAboutChannels(call, ask, lie),
+    );
+    onTestFinished(proxy.close);
+    await facilitator.close();
+    const misled = await here.start({}, { network: { rpcUrls: [proxy.url, devnet.rpcUrl] } });
+    const config = await here.open(9_000n);
+    const claims = [await channels.rowOf(config, 4_000n)];
+    const refund = await here.refund(config, 4_000n, { amount: 9_000n, claims });
+    await expect(here.settle(misled, refund)).rejects.toMatchObject({ kind: "unavailable" });
+    expect(await channels.stateOf(config)).toMatchObject({ refundNonce: 0n });
+    lie = undefined;
+    expect(await here.settle(misled, refund)).toMatchObject({ state: "done", amount: 5_000n });
   });
 
   it("claims a row alone whose payer could take its money away in front of the claim", async () => {

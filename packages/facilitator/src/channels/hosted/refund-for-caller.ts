@@ -1,7 +1,6 @@
 import { isRevert, RpcResponseError } from "@coinslot/chain";
 import {
   type ChannelCallAnswer,
-  type ChannelOperation,
   channelRefundTypedData,
   channelSettlementAbi,
   type Hex,
@@ -9,7 +8,6 @@ import {
 import { encodeFunctionData, hashTypedData } from "viem";
 import { topicOf } from "../../evm/topic-of.ts";
 import { type CallerCall, findLastCall, readCall } from "../../ledger/channels/caller-calls.ts";
-import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { gasOfClaims } from "../claims/send-claims.ts";
 import { nameOf, rowOf } from "../claims/try-claims.ts";
 import { refundGas } from "../refunds/send-refund.ts";
@@ -18,12 +16,10 @@ import { claimForCaller } from "./claim-for-caller.ts";
 import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
 import { byEvent, type Evidence, followCall, lookAtCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
+import { planCallerRefund, type Refund, type Refused, refuse } from "./plan-caller-refund.ts";
 import { readHead, readOne, stateOf } from "./read-channel.ts";
 import { callIdOf, requireGas, sendCall } from "./send-call.ts";
 import { withTrial } from "./with-trial.ts";
-
-export type Refund = Extract<ChannelOperation, { type: "refund" }>;
-type Refused = Extract<ChannelCallAnswer, { state: "refused" }>;
 
 const abi = channelSettlementAbi;
 const refundedTopic = topicOf("Refunded(bytes32,address,uint128)");
@@ -86,8 +82,7 @@ async function begin(
   if (known?.state === "done") return answerOf(network, refund, known);
   const busy = await findBusy(network, { subject, channelId: voucher.channelId });
   if (busy !== undefined) return busy;
-  const reading = await readOne(network, voucher.channelId, await readHead(network));
-  const planned = planRefund(hosted, refund, rows, reading);
+  const planned = await planCallerRefund(hosted, network, { refund, rows });
   if ("state" in planned) return countRefused(network, planned);
   if (planned.claimsFirst) {
     const claims = { type: "claim", claims: refund.claims } as const;
@@ -171,48 +166,6 @@ async function findBusy(
   return now?.state === "sent" ? refuse("invalid_batch_settlement_evm_channel_busy") : undefined;
 }
 
-/** Content of a refund, and of the claim before it. */
-interface RefundPlan {
-  amount: bigint;
-  /** Empty where the chain has paid all of them. */
-  rows: readonly CallerRow[];
-  /** In a transaction of their own, which is deep enough before the refund is signed. */
-  claimsFirst: boolean;
-}
-
-/**
- * Decides what is given back. The amount leaves all that the claims ask for: a sender that takes
- * the signed refund out of its transaction, and sends it before them, takes nothing of that. A
- * withdrawal that ends in between makes the balance smaller, so while one runs, the claims go
- * first.
- */
-function planRefund(
-  { settings: { signer } }: HostedContext,
-  refund: Refund,
-  rows: readonly CallerRow[],
-  reading: ChannelReading,
-): RefundPlan | Refused {
-  const { refundNonce, amount: asked } = refund;
-  if (refundNonce !== reading.refundNonce) {
-    const message = `The escrow's refundNonce of the channel is ${reading.refundNonce}`;
-    return { ...refuse("invalid_batch_settlement_evm_refund_simulation_failed"), message };
-  }
-  let claimed = reading.totalClaimed;
-  for (const { totalClaimed } of rows) if (totalClaimed > claimed) claimed = totalClaimed;
-  const left = reading.balance - claimed;
-  if (left <= 0n) return refuse("invalid_batch_settlement_evm_refund_no_balance");
-  const isOurs = signer !== undefined && refund.refundAuthorizerSignature === undefined;
-  const isTooMuch = asked > left;
-  if (isTooMuch && !isOurs) {
-    const message = `The claims leave ${left} of the channel's balance`;
-    return { ...refuse("invalid_batch_settlement_evm_refund_amount_invalid"), message };
-  }
-  const amount = isTooMuch ? left : asked;
-  const isUnpaid = claimed > reading.totalClaimed;
-  const claimsFirst = isUnpaid && reading.withdrawal !== undefined;
-  return { amount, rows: isUnpaid ? rows : [], claimsFirst };
-}
-
 function countRefused({ escrow: { metrics, place } }: HostedNetwork, refused: Refused): Refused {
   metrics.callerCalls.inc({ network: place.network, kind: "refund", outcome: "refused" });
   return refused;
@@ -248,10 +201,6 @@ function encodeCalls(calls: readonly Hex[]): Hex {
   const [only] = calls;
   if (calls.length === 1 && only !== undefined) return only;
   return encodeFunctionData({ abi, functionName: "multicall", args: [calls] });
-}
-
-function refuse(reason: Refused["reason"]): Refused {
-  return { state: "refused", reason };
 }
 
 /** The event of our transaction: a refund may succeed and move nothing. */

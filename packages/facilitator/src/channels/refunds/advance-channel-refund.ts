@@ -5,6 +5,7 @@ import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
+import { readByEach } from "../watch/read-by-each.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { planRefund, type RefundPlan } from "./plan-refund.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
@@ -122,7 +123,7 @@ async function followRefund(
     mirror.refundNonce > signed.nonce &&
     // Where nothing moves, the mirror is not read again.
     (!mirror.isMoving || mirror.block.number >= final.block.number);
-  if (!isMirrored) return;
+  if (!isMirrored || !(await isPassedForEach(channels, found, signed.nonce))) return;
   const last = head.number - finalAfter;
   const moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
   await conclude(channels, memory, { ...found, signed, moved });
@@ -163,6 +164,19 @@ async function conclude(
 
 type Signed = { signed: NonNullable<OpenRefund["signed"]> };
 type Moved = ReturnType<typeof sumOf>;
+
+/** Whether each endpoint that answers has the nonce passed at `finalAfter`: else it may be good. */
+async function isPassedForEach(
+  { settlement: { network }, place: { contract } }: ChannelsContext,
+  { refund: { channelId } }: RefundCase,
+  nonce: bigint,
+): Promise<boolean> {
+  const depth = network.finalAfter;
+  const votes = await readByEach(network, { contract, ids: [channelId], depth });
+  return (
+    votes.length > 0 && votes.every((vote) => (vote.get(channelId)?.refundNonce ?? 0n) > nonce)
+  );
+}
 
 /** The channel at `finalAfter`; `undefined` where the node keeps too few states. */
 async function readFinal(channels: ChannelsContext, found: RefundCase) {

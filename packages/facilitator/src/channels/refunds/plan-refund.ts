@@ -1,6 +1,7 @@
 import type { ChannelRefusalReason } from "@coinslot/protocol";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import type { ChannelsContext } from "../channels-context.ts";
+import { type ChannelVote, readByEach } from "../watch/read-by-each.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
 import { type RefundCase, readAtDepth } from "./refund-round.ts";
 
@@ -63,7 +64,30 @@ export async function planRefund(
   const claimed = lesser(atHead.totalClaimed, served.totalClaimed);
   // Less than its gas is not claimed.
   if (isLeaving && base - claimed >= greater(settings.claimCost, 1n)) return { kind: "waits" };
-  return { kind: "plan", nonce: atHead.refundNonce, amount };
+  const plan = { kind: "plan", nonce: atHead.refundNonce, amount } as const;
+  return (await isAgreed(channels, found, plan)) ? plan : { kind: "waits" };
+}
+
+/**
+ * Whether each endpoint that answers leaves all that was charged beside the refund. The escrow
+ * gives back less where there is less: a signature for a balance that one node has made up takes
+ * charged money. One for a nonce to come is never good, and locks its channel.
+ */
+async function isAgreed(
+  { settlement: { network }, settings, place: { contract } }: ChannelsContext,
+  { refund: { channelId }, channel: { charged } }: RefundCase,
+  { nonce, amount }: RefundPlan,
+): Promise<boolean> {
+  const votes = await readByEach(network, { contract, ids: [channelId] });
+  const isFine = (vote: ChannelVote) => {
+    const reading = vote.get(channelId);
+    if (reading?.refundNonce !== nonce) return false;
+    const base = baseOf(charged, reading.totalClaimed);
+    const open = base - reading.totalClaimed;
+    const isTaken = reading.withdrawal !== undefined && open >= greater(settings.claimCost, 1n);
+    return !isTaken && reading.balance - base >= amount;
+  };
+  return votes.length > 0 && votes.every(isFine);
 }
 
 function lesser(a: bigint, b: bigint): bigint {

@@ -1,4 +1,4 @@
-import { RpcResponseError } from "@coinslot/chain";
+import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { type Address, channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from "viem";
 import * as z from "zod";
@@ -22,7 +22,7 @@ export interface BlockId {
   hash: Hex;
 }
 
-type Node = Pick<SettlementNetwork, "rpc" | "multicall3">;
+type Node = Pick<SettlementNetwork, "multicall3"> & { rpc: RpcRequester };
 
 /** A node returned other than a channel's state. */
 class ChannelReadError extends Error {

@@ -1,0 +1,134 @@
+import { type ChannelConfig, channelContracts, channelSettlementAbi } from "@coinslot/protocol";
+import { encodeAbiParameters, isHex, keccak256, pad, toEventSelector } from "viem";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import { patience } from "../../testing/claiming-devnet.ts";
+import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
+import { type NodeAnswer, type NodeCall, startNodeProxy } from "../../testing/node-proxy.ts";
+import {
+  type RefundingChannels,
+  startRefundingChannels,
+} from "../../testing/refunding-channels.ts";
+import { enginesByDay } from "../../testing/settling-devnet.ts";
+
+const refundedTopic = channelSettlementAbi.flatMap((item) =>
+  item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
+)[0];
+
+describe.each(enginesByDay("sqlite"))(
+  "a refund of a channel behind two nodes, the first of which lies, on %s",
+  (engine) => {
+    let here: RefundingChannels;
+    let channels: RefundingChannels["channels"];
+    let config: ChannelConfig;
+    let lie: Partial<ShownChannel> | undefined;
+    let lies: number;
+    let isSilent: boolean;
+    let kept: number;
+    let facilitator: CoinslotFacilitator;
+    let close: () => Promise<unknown>;
+
+    beforeEach(async () => {
+      lie = undefined;
+      isSilent = false;
+      lies = 0;
+      kept = 0;
+      here = await startRefundingChannels(engine);
+      channels = here.channels;
+      config = channels.configOf();
+      const { rpcUrl } = here.devnet;
+      const nodes = await Promise.all([
+        startNodeProxy(rpcUrl, (call, ask) => answer(call, ask)),
+        startNodeProxy(rpcUrl, keepBack),
+      ]);
+      close = () => Promise.all(nodes.map((node) => node.close()));
+      await channels.deposit(config, 10_000n);
+      facilitator = await here.start({}, { network: { rpcUrls: nodes.map(({ url }) => url) } });
+      await here.buy(facilitator, 6_000n, config);
+    });
+
+    afterEach(async () => {
+      await here.stop();
+      await close();
+    });
+
+    /** Takes transactions, and passes none on. */
+    async function keepBack({ method, params }: NodeCall, ask: () => Promise<NodeAnswer>) {
+      const [raw] = params;
+      if (!isSilent || method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
+      kept += 1;
+      return { result: keccak256(raw) };
+    }
+
+    async function answer(call: NodeCall, ask: () => Promise<NodeAnswer>): Promise<NodeAnswer> {
+      if (lie === undefined) return keepBack(call, ask);
+      const { method, params } = call;
+      if (method === "eth_getLogs" && JSON.stringify(params).includes(`${refundedTopic}`)) {
+        return { result: lie.refundNonce === undefined ? [] : [madeUp(params)] };
+      }
+      const told = await lieAboutChannels(call, () => keepBack(call, ask), lie);
+      if (method === "eth_call") lies += 1;
+      return told;
+    }
+
+    /** The event of a refund that never happened. */
+    function madeUp([filter]: readonly unknown[]) {
+      const { fromBlock } = filter as { fromBlock: string };
+      return {
+        address: channelContracts.settlement,
+        topics: [refundedTopic, channels.idOf(config), pad("0x1")],
+        data: encodeAbiParameters([{ type: "uint128" }], [4_000n]),
+        transactionHash: keccak256("0x1234"),
+        blockNumber: fromBlock,
+      };
+    }
+
+    /** Mines until the node has lied so often. */
+    async function lied(times: number) {
+      const until = lies + times;
+      await vi.waitFor(async () => {
+        await here.devnet.mine(1);
+        expect(lies).toBeGreaterThan(until);
+      }, patience);
+    }
+
+    it("leaves what was charged where the node shows more money than there is", async () => {
+      lie = { balance: 16_000n };
+      await here.devnet.setAutomine(false);
+      const asked = here.refund(facilitator, config, 6_000n);
+      const signed = here.refundInPool();
+      await Promise.race([signed, vi.waitFor(() => expect(lies).toBeGreaterThan(12), patience)]);
+      lie = undefined;
+      await signed;
+      await here.stealRefund();
+      await here.devnet.mine(1);
+      await here.devnet.setAutomine(true);
+      expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+      expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
+    });
+
+    it("is signed for the chain's nonce, where the node shows one to come", async () => {
+      lie = { refundNonce: 5n };
+      const asked = here.refund(facilitator, config, 6_000n);
+      await lied(30);
+      lie = undefined;
+      expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+    });
+
+    it("keeps its channel locked until its nonce has passed at each of them", async () => {
+      isSilent = true;
+      const asked = here.refundOnce(facilitator, config, 6_000n);
+      await vi.waitFor(() => expect(kept).toBeGreaterThan(0), patience);
+      lie = { refundNonce: 1n, balance: 6_000n };
+      await lied(60);
+      await asked;
+      expect(await here.ask(facilitator, 8_000n, config)).toMatchObject({ state: "busy" });
+      lie = undefined;
+      isSilent = false;
+      expect(await here.refund(facilitator, config, 6_000n)).toMatchObject({
+        state: "refunded",
+        amount: 4_000n,
+      });
+    });
+  },
+);
