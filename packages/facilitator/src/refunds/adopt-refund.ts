@@ -59,7 +59,7 @@ export async function adoptRefund(
     case "misdirected":
       logger.error(
         { refund: row.id, transactionHash: execution.inclusion.transactionHash },
-        "the nonce of a refund has moved tokens to another account: check the key of the float",
+        "the nonce of a refund is used, and no Transfer to its payer stands beside that: look at the transaction, and check the key of the float",
       );
       return later(refunds, looks.rare, { state: "manual", cause: "executed_elsewhere" });
     case "unknown": {

@@ -9,7 +9,7 @@ import type { SettlementNetwork } from "../settle/context.ts";
 export type RefundExecution =
   /** It moved this amount to the payer. */
   | { outcome: "moved"; value: bigint; inclusion: Inclusion }
-  /** It moved tokens to another account: not by a signature of this program. */
+  /** Used, and no `Transfer` to the payer stands beside that: a person has to look. */
   | { outcome: "misdirected"; inclusion: Inclusion }
   /** Its signer has cancelled it. */
   | { outcome: "cancelled"; blockNumber: bigint }
@@ -70,10 +70,12 @@ export async function findRefundExecution(
   });
   const { receipt } = readReceipt(transactionHash, answer);
   if (receipt === undefined) return unknown;
-  const moved = scheme.readTransfer(receipt.logs, id);
-  if (moved === undefined) return { outcome: "cancelled", blockNumber: execution.blockNumber };
+  if (!execution.isUse) return { outcome: "cancelled", blockNumber: execution.blockNumber };
   const { blockNumber, blockHash } = receipt;
   const inclusion = { transactionHash, blockNumber, blockHash };
-  if (moved.to !== row.payer) return { outcome: "misdirected", inclusion };
+  const moved = scheme.readTransfer(receipt.logs, id);
+  // A token that calls its recipient may have let it put a Transfer of nothing in the place.
+  const isOurs = moved !== undefined && moved.to === row.payer && moved.value > 0n;
+  if (!isOurs) return { outcome: "misdirected", inclusion };
   return { outcome: "moved", value: moved.value, inclusion };
 }

@@ -47,6 +47,8 @@ export type Execution =
   /** Used without its exact Transfer, or cancelled, in this block: it can never pay any more. */
   | {
       outcome: "spent";
+      /** Used; else cancelled. */
+      isUse: boolean;
       blockNumber: bigint;
       /** Where the node returns it. */
       blockHash?: Hex | undefined;

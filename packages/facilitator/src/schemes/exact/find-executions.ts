@@ -151,8 +151,7 @@ async function readMarks<Item extends Claim>(options: {
 }): Promise<Map<Item, Execution>> {
   const { rpc, marks } = options;
   const found = new Map<Item, Execution>();
-  for (const { claim, isUse: _, ...place } of marks)
-    found.set(claim, { outcome: "spent", ...place });
+  for (const { claim, ...mark } of marks) found.set(claim, { outcome: "spent", ...mark });
   const uses = marks.filter(({ isUse }) => isUse);
   if (uses.length === 0) return found;
   const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];
