@@ -36,6 +36,19 @@ function nodeWith(nonce: Hex): RpcRequester {
   };
 }
 
+/** A node on which no authorization is used, and every balance is this. */
+function nodeOf(balance: bigint): RpcRequester {
+  return {
+    ...rpc,
+    requestMany: async (calls) =>
+      calls.map(({ params }) => {
+        const isBalance = JSON.stringify(params).includes("0x70a08231");
+        const word = (isBalance ? balance : 0n).toString(16).padStart(64, "0");
+        return { ok: true, result: `0x${word}`, endpoint: 0, failures: [] };
+      }),
+  };
+}
+
 /** The ledger, with work of another process right after its first write. */
 function afterFirstWrite(ledger: LedgerContext, work: () => Promise<unknown>): LedgerContext {
   let isDone = false;
@@ -103,6 +116,16 @@ describe.each(engines)("an admission on %s", (engine) => {
     const admit = (node: RpcRequester) => admitPayment(contextOf(ledger, node), wanted);
     expect(await admit(rpc)).toMatchObject({ outcome: "over_committed" });
     expect(await admit(nodeWith(nonce))).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("admits a payer whose balance was read while its block came, and no other", async () => {
+    const ledger = await join("one");
+    await submit(ledger);
+    // In the balance of the next block, which the node returned, the other payment is missing.
+    const admit = (amount: bigint) =>
+      admitPayment(contextOf(ledger, nodeOf(amount)), wish({ balance }));
+    expect(await admit(19n)).toMatchObject({ outcome: "over_committed" });
+    expect(await admit(20n)).toMatchObject({ outcome: "reserved" });
   });
 
   it("writes once for a payer whose open payments alone exceed its balance", async () => {

@@ -24,7 +24,9 @@ export interface AdmissionContext {
  * that a payer has committed too much.
  *
  * A payment that a block has executed stays open until that block is read and deep enough. A
- * balance read meanwhile lacks its amount already, so it must not count as committed besides.
+ * balance read meanwhile lacks its amount already, so it must not count as committed besides. A
+ * node that is about to have a block may return the balance behind it for the block before it:
+ * anvil does. So the balance is read again as well, by the number of its block.
  *
  * @throws FacilitatorError where the payment was tried on a block that is too old, or the chain
  * cannot be read.
@@ -40,8 +42,9 @@ export async function admitPayment(
   const result = await reservePayment(ledger, wish);
   if (result.outcome !== "over_committed") return result;
   try {
-    const debited = await findDebited(context, wish);
-    return debited === undefined ? result : await reservePayment(ledger, wish, debited);
+    const seen = await lookAgain(context, wish);
+    if (seen === undefined) return result;
+    return await reservePayment(ledger, { ...wish, balance: seen.balance }, seen.debited);
   } catch (cause) {
     if (!(cause instanceof RpcError)) throw cause;
     throw new FacilitatorError("The chain cannot be read at the moment", {
@@ -53,25 +56,29 @@ export async function admitPayment(
 
 /**
  * The payer's open payments and deposits that were executed or cancelled before its balance was
- * read. `undefined` where the others alone exceed that balance.
+ * read, and that balance. `undefined` where the others alone exceed it.
  *
  * None is a result like any other. The outcome of an executed payment may have been recorded since
  * the refusal: it is not open any more, and the same reservation fits now.
  */
-async function findDebited(
+async function lookAgain(
   { ledger, settlements }: AdmissionContext,
   { id, balance, value }: ReserveWish,
-): Promise<readonly string[] | undefined> {
+): Promise<{ debited: readonly string[]; balance: typeof balance } | undefined> {
   const debited = settlements.get(id.network)?.network.debited;
   if (balance === undefined || debited === undefined) return undefined;
   const payments = [
     ...(await findCommitted(ledger, { limit: maxLookedAt, ...id })),
     ...(await findCommittedDeposits(ledger, { limit: maxLookedAt, ...id })),
   ];
-  const missing = await debited.find({ payments, blockNumber: balance.blockNumber });
+  const { blockNumber } = balance;
+  const read = await debited.find({ payments, of: id, blockNumber });
+  const amount = [read.balance ?? 0n, balance.amount].reduce((a, b) => (a > b ? a : b));
   const others = payments.filter(
-    (payment) => payment.authorization.nonce !== id.nonce && !missing.includes(payment.id),
+    (payment) => payment.authorization.nonce !== id.nonce && !read.debited.includes(payment.id),
   );
   const committed = others.reduce((sum, payment) => sum + payment.value, value);
-  return committed > balance.amount ? undefined : missing;
+  return committed > amount
+    ? undefined
+    : { debited: read.debited, balance: { amount, blockNumber } };
 }

@@ -4,7 +4,7 @@ import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 
 /** A contract is not trusted to return one word. */
-const wordSchema = z
+export const wordSchema = z
   .string()
   .regex(/^0x[0-9a-f]{64}$/i)
   .transform(BigInt);

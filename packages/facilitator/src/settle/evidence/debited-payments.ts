@@ -1,19 +1,27 @@
-import type { BlockWatcher, Clock, RpcRequester } from "@coinslot/chain";
+import {
+  type BlockWatcher,
+  type Clock,
+  type RpcRequester,
+  RpcUnavailableError,
+} from "@coinslot/chain";
+import { hexWord } from "../../evm/word.ts";
+import type { BalanceKey } from "../../ledger/payments/committed-balance.ts";
 import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
-import { readAuthorizationStates } from "./authorization-states.ts";
+import { readAuthorizationStates, wordSchema } from "./authorization-states.ts";
 
 /** Open payments that are missing in their payer's balance already. */
 export interface DebitedPayments {
   /**
    * Those of one payer's payments that were executed or cancelled by the end of a block, by their
-   * ids.
+   * ids. Its balance there; `undefined` where the token returns none.
    *
    * @throws RpcError when the chain is unreachable.
    */
   find(options: {
     payments: readonly Pick<LedgerPayment, "id" | "kind" | "authorization">[];
+    of: BalanceKey;
     blockNumber: bigint;
-  }): Promise<readonly string[]>;
+  }): Promise<{ debited: readonly string[]; balance: bigint | undefined }>;
 }
 
 /** Blocks, payments and payers change; older results are of no use. */
@@ -21,10 +29,14 @@ const maxCached = 10_000;
 /** A reorganisation may pass between two looks at the chain: no reading is used for longer. */
 const freshMs = 1_000;
 
+/** `balanceOf(address)`, ERC-20. */
+const balanceSelector = "0x70a08231";
+
 /**
- * Creates a reader that reads each payment once for a block. A payer signs payments beyond its
- * balance for nothing. Without the cache each of them would cost as many calls as it has open
- * payments. A reorganisation empties it, and a second: a block number then names another block.
+ * Creates a reader that reads each payment and balance once for a block. A payer signs payments
+ * beyond its balance for nothing. Without the cache each of them would cost as many calls as it has
+ * open payments. A reorganisation empties it, and a second: a block number then names another
+ * block.
  */
 export function createDebitedPayments({
   rpc,
@@ -35,48 +47,92 @@ export function createDebitedPayments({
   watcher: Pick<BlockWatcher, "subscribe">;
   clock: Pick<Clock, "now">;
 }): DebitedPayments {
-  /** Insertion order is age order. */
-  const cached = new Map<string, Promise<boolean | undefined>>();
+  const states = createReadings<boolean>();
+  const balances = createReadings<bigint>();
   let begunAt = clock.now();
+  const forget = () => {
+    states.clear();
+    balances.clear();
+    begunAt = clock.now();
+  };
   watcher.subscribe(
     ({ type }) => {
-      if (type === "reorganised" || type === "reset") cached.clear();
+      if (type === "reorganised" || type === "reset") forget();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
 
+  /** By the number of the block, whatever the newest one is meanwhile. */
+  async function readBalance({ asset, payer }: BalanceKey, blockNumber: bigint) {
+    const params = [
+      { to: asset, data: `${balanceSelector}${hexWord(payer)}` },
+      `0x${blockNumber.toString(16)}`,
+    ];
+    const [answer] = await rpc.requestMany([{ method: "eth_call", params }], {
+      minBlock: blockNumber,
+    });
+    if (answer?.ok === false && answer.error instanceof RpcUnavailableError) throw answer.error;
+    return wordSchema.safeParse(answer?.ok ? answer.result : undefined).data;
+  }
+
   return {
-    async find({ payments, blockNumber }) {
-      if (clock.now() - begunAt >= freshMs) {
-        cached.clear();
-        begunAt = clock.now();
-      }
-      const keyed = payments.map((payment) => ({ payment, key: `${payment.id}/${blockNumber}` }));
-      const unread = keyed.filter(({ key }) => !cached.has(key));
+    async find({ payments, of, blockNumber }) {
+      if (clock.now() - begunAt >= freshMs) forget();
+      const [used, [balance]] = await Promise.all([
+        states.read(
+          payments.map(({ id }) => `${id}/${blockNumber}`),
+          (indexes) =>
+            readAuthorizationStates({
+              rpc,
+              payments: payments.filter((_, index) => indexes.includes(index)),
+              blockNumber,
+            }),
+        ),
+        balances.read([`${of.asset}/${of.payer}/${blockNumber}`], async () => [
+          await readBalance(of, blockNumber),
+        ]),
+      ]);
+      const debited = payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
+      return { debited, balance };
+    },
+  };
+}
+
+/** Readings that are shared for as long as they are fresh. */
+function createReadings<Value>() {
+  /** Insertion order is age order. */
+  const cached = new Map<string, Promise<Value | undefined>>();
+  return {
+    clear: () => cached.clear(),
+    /** @param read reads those that are not known, by their places among the keys */
+    async read(
+      keys: readonly string[],
+      read: (indexes: readonly number[]) => Promise<readonly (Value | undefined)[]>,
+    ): Promise<(Value | undefined)[]> {
+      const unread = keys.flatMap((key, index) => (cached.has(key) ? [] : index));
       if (unread.length > 0) {
-        const asked = unread.map(({ payment }) => payment);
-        const reading = readAuthorizationStates({ rpc, payments: asked, blockNumber });
-        for (const [index, { key }] of unread.entries()) {
+        const reading = read(unread);
+        for (const [place, index] of unread.entries()) {
           cached.set(
-            key,
-            reading.then((states) => states[index]),
+            keys[index] ?? "",
+            reading.then((values) => values[place]),
           );
         }
       }
-      const states = keyed.map(({ key }) => cached.get(key));
+      const readings = keys.map((key) => cached.get(key));
       for (const oldest of cached.keys()) {
         if (cached.size <= maxCached) break;
         cached.delete(oldest);
       }
       try {
-        const used = await Promise.all(states);
-        for (const [index, { key }] of keyed.entries()) {
-          // No answer is none: the next caller asks again.
-          if (used[index] === undefined) cached.delete(key);
+        const values = await Promise.all(readings);
+        // No answer is none: the next caller asks again.
+        for (const [index, key] of keys.entries()) {
+          if (values[index] === undefined) cached.delete(key);
         }
-        return payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
+        return values;
       } catch (error) {
-        for (const { key } of unread) cached.delete(key);
+        for (const index of unread) cached.delete(keys[index] ?? "");
         throw error;
       }
     },
