@@ -38,6 +38,8 @@ interface Sample {
   memory: number;
   descriptors: number;
   statements: number;
+  /** Milliseconds until half of its buyers were served. */
+  p50: number;
 }
 
 /**
@@ -60,16 +62,18 @@ export async function soak(): Promise<Figure[]> {
     const samples: Sample[] = [];
     const endAt = performance.now() + minutes * 60_000;
     let replaceAt = performance.now() + replaceMs;
-    let before = { statements: proxy.statements(), bought: 0 };
+    let before = { statements: proxy.statements(), bought: 0, waited: 0 };
     const counted: CountedStatements[] = [];
     while (performance.now() < endAt) {
       await sleep(sampleMs);
-      const now = { statements: proxy.statements(), bought: load.bought() };
+      const waited = load.times.length;
+      const now = { statements: proxy.statements(), bought: load.bought(), waited };
       const usages = await Promise.all(sellers.map((seller) => seller.usage()));
       const sample = {
         memory: sum(usages.map(({ memoryNow }) => memoryNow)),
         descriptors: sum(usages.map(({ descriptors }) => descriptors)),
         statements: (now.statements - before.statements) / (now.bought - before.bought),
+        p50: percentile(load.times.slice(before.waited), 0.5),
       };
       samples.push(sample);
       if (printed > 0) counted.push({ texts: proxy.byText(), payments: now.bought });
@@ -127,8 +131,9 @@ export async function soak(): Promise<Figure[]> {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-function describe({ memory, descriptors, statements }: Sample, bought: number): string {
-  return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each`;
+function describe(sample: Sample, bought: number): string {
+  const { memory, descriptors, statements, p50 } = sample;
+  return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each, p50 ${p50.toFixed(0)} ms`;
 }
 
 /**
