@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type * as z from "zod";
+import { writeProcessRelayers } from "../ledger/maintenance/process-relayers.ts";
 import { changeStop } from "../ledger/maintenance/stops.ts";
 import { sumPayments } from "../ledger/maintenance/sum-payments.ts";
 import { createRefund } from "../ledger/refunds/create-refund.ts";
@@ -144,6 +145,24 @@ describe.each(engines)("the operator's overview on %s", (engine) => {
     }
     const { stages } = (await run(todayOperation, ledger, {})).today;
     expect(stages[0]).toEqual({ stage: "handler", count: 2, p50Ms: 10, p99Ms: 500 });
+  });
+
+  it.each([
+    ["one second ago", -1_000, "active"],
+    ["a minute ago", -60_000, "keyless"],
+    ["a minute ahead: the clock was put back", 60_000, "keyless"],
+  ])("shows the relayer of a process whose heartbeat came %s", async (_when, aheadMs, state) => {
+    const ledger = await join("one");
+    await sellForTest(ledger, { nonce: 6, state: "submitted" });
+    await ledger.db
+      .updateTable("processes")
+      .set({
+        heartbeat_at: Date.now() + aheadMs,
+        relayers: writeProcessRelayers([{ network, relayer, isRetiring: false }]),
+      })
+      .execute();
+    const { relayers } = await run(listRelayersOperation, ledger, {});
+    expect(relayers).toMatchObject([{ relayer, state }]);
   });
 
   it("shows relayers and chains, from the ledger alone and with the process's facts", async () => {

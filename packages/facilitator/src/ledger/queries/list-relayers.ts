@@ -2,6 +2,7 @@ import type { Address, Network } from "@coinslot/protocol";
 import { sql } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { inSnapshot } from "../ledger-reads.ts";
+import { isAlive } from "../maintenance/living-processes.ts";
 import { readProcessRelayers } from "../maintenance/process-relayers.ts";
 import { relayerLeases, relayerOfLease } from "../relayer-lease.ts";
 import { is } from "../states.ts";
@@ -35,7 +36,7 @@ export function listRelayers(reads: LedgerReads): Promise<RelayerStanding[]> {
     const processes = await db
       .selectFrom("processes")
       .select(["id", "relayers"])
-      .where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`)
+      .where(isAlive({ dialect, heartbeatLeaseMs }))
       .execute();
     const { rows: leases } = await sql<{ name: string; owner: string; is_held: number }>`
       select name, owner, case when expires_at_ms > ${dialect.nowMs()} then 1 else 0 end as is_held
