@@ -49,8 +49,10 @@ export function createSecondReading(options: {
   const other = (each: object) => dialectOf(each) !== dialect;
   const reported = new Set<Route>();
   let pathRouter: PathRouter | undefined;
-  if (other(checkedBy)) pathRouter = pathRouterLike(checkedBy);
-  else findOtherRouter();
+  if (other(checkedBy)) {
+    // The seller's handlers are of the application's Express, and its wildcards may be empty.
+    pathRouter = earliest(pathRouterLike(checkedBy), pathRouterLike(router));
+  } else findOtherRouter();
   return {
     isClosed: (route) => closed.has(route),
     find(isOutdated) {
@@ -75,6 +77,15 @@ export function createSecondReading(options: {
       pathRouter = pathRouterLike(each);
       return;
     }
+  }
+
+  /** The earlier route of two readings; `malformed` where neither finds one, and one is that. */
+  function earliest(one: PathRouter, two: PathRouter): PathRouter {
+    return (method, paths) => {
+      const [a, b] = [one(method, paths), two(method, paths)];
+      if (typeof a !== "object") return typeof b === "object" ? b : (a ?? b);
+      return typeof b === "object" && routes.indexOf(b) < routes.indexOf(a) ? b : a;
+    };
   }
 
   function pathRouterLike(like: object): PathRouter {
