@@ -9,6 +9,7 @@ import type { KnownToken } from "./store/known-token.ts";
 import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
 import type { TrustedPool } from "./trusted-pool.ts";
+import type { FirstReaders } from "./verify/first-readers.ts";
 import type { Repair } from "./verify/repair.ts";
 
 /** Context of following one chain. */
@@ -26,6 +27,7 @@ export interface ChainContext {
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
   maxLogs: Map<number, number>;
   evidence: ChainEvidence;
+  firstReaders: FirstReaders;
   /**
    * Counts rewrites of final blocks. A second reading that began before one must not be written.
    */

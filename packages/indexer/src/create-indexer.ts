@@ -31,6 +31,7 @@ import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
 import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
+import { createFirstReaders } from "./verify/first-readers.ts";
 import type { Repair } from "./verify/repair.ts";
 import { type DeliveredWebhook, startWebhooks, type Webhooks } from "./webhooks/start-webhooks.ts";
 import { tellEvents } from "./webhooks/tell-events.ts";
@@ -245,6 +246,7 @@ async function follow(
     clock,
     maxLogs: new Map<number, number>(),
     evidence: createChainEvidence(),
+    firstReaders: createFirstReaders(),
     rewrites: { count: 0 },
     random,
     onRepair,

@@ -1,8 +1,9 @@
-import { type Clock, type RpcPool, sleep } from "@coinslot/chain";
+import { type Clock, type RpcEndpointHandle, type RpcPool, sleep } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import type { IndexerLogger } from "../logger.ts";
 import type { ChainEvidence } from "../proof/chain-evidence.ts";
 import { createToleranceOfLast, type Tolerance } from "../rpc/tolerance.ts";
+import type { FirstReaders } from "../verify/first-readers.ts";
 import type { EndpointTrust } from "./endpoint-trust.ts";
 import { judgeFailure } from "./judge-failure.ts";
 import type { Segment } from "./plan-segments.ts";
@@ -16,6 +17,7 @@ export interface RangeReaderOptions {
   size: RangeSize;
   trust: EndpointTrust;
   evidence: ChainEvidence;
+  firstReaders: FirstReaders;
   logger: IndexerLogger;
   clock: Clock;
 }
@@ -71,8 +73,13 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     const question = { tokens, range, dialect, trust, evidence, tolerates };
     // Only endpoints that have reported a head at least as high as the range are asked for it.
     const wish = { minBlock: BigInt(next - 1), signal };
+    const read = async (endpoint: RpcEndpointHandle, by: typeof readRange) => {
+      const answer = await by(endpoint, question);
+      options.firstReaders.note(answer.range, endpoint.endpoint);
+      return answer;
+    };
     try {
-      const answer = await pool.onEndpoint((endpoint) => readRange(endpoint, question), wish);
+      const answer = await pool.onEndpoint((endpoint) => read(endpoint, readRange), wish);
       const { rows, oddities } = answer.batch;
       size.answered({ span: answer.range.next - from, transfers: rows.length });
       if (oddities.length > 0)
@@ -81,7 +88,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     } catch (error) {
       const isOneBlock = next - from === 1;
       if (!isOneBlock || judgeFailure(error).kind !== "ask-less") throw error;
-      return pool.onEndpoint((endpoint) => readBlockByReceipts(endpoint, question), wish);
+      return pool.onEndpoint((endpoint) => read(endpoint, readBlockByReceipts), wish);
     }
   }
 }

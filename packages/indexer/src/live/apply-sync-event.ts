@@ -85,15 +85,25 @@ export async function applySyncEvent(
 
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
-  { pool, database, chain, logger, maxLogs, evidence, toleranceOf }: ChainContext,
+  context: ChainContext,
   blocks: readonly BlockId[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
+  const { pool, database, chain, logger, maxLogs, evidence, toleranceOf, firstReaders } = context;
   const { dialect } = database;
   const tolerates = toleranceOf(`${blocks[0]?.hash} ${tokens.map(({ id }) => id)}`);
   const question = { blocks, tokens, dialect, tolerates, maxLogs, evidence };
-  const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
+  const { batches, reader } = await pool.onEndpoint(
+    async (endpoint) => ({
+      batches: await readBlocks(endpoint, question),
+      reader: endpoint.endpoint,
+    }),
+    { signal },
+  );
+  const [first] = blocks;
+  const last = blocks.at(-1);
+  if (first && last) firstReaders.note({ from: first.number, next: last.number + 1 }, reader);
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)
     logger.warn({ chain: chain.name, oddities }, "Logs that are not transfers");

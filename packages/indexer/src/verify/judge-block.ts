@@ -23,14 +23,14 @@ export interface JudgedBlock extends Difference {
   isAsRead: boolean;
   /**
    * True if the receipts may change the stored block. With the root of their block they may.
-   * Without it they are one more reading, which may be cut. Then either another reading has to be
-   * the same, or no known transfer may be missing from them.
+   * Without it they are one more reading, which may be cut. Then no known transfer may be missing
+   * from them; or the logs are the same, on a chain whose receipts prove nothing.
    */
   isDecided: boolean;
 }
 
 export function judgeBlock(
-  { database }: ChainContext,
+  { database, evidence }: ChainContext,
   {
     tokens,
     chosen: { stored },
@@ -54,12 +54,14 @@ export function judgeBlock(
   // Not by its time: some nodes put a wrong one into each of their logs.
   const isAsRead = findDifferingBlocks(batch, truth, only).length === 0;
   const isHere = ({ position }: TransferInsert) => blockOfPosition(position) === number;
+  // Both are the word of one endpoint: where others prove theirs, it removes nothing by that.
+  const isProvable = evidence.receipts === "provable";
   const known = [...stored.rows, ...batch.rows].filter(isHere);
   return {
     block: header,
     truth,
     isAsStored,
     isAsRead,
-    isDecided: isProven || isAsRead || includeAll(truth.rows, known),
+    isDecided: isProven || (isAsRead && !isProvable) || includeAll(truth.rows, known),
   };
 }

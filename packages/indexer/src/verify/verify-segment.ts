@@ -1,4 +1,4 @@
-import { type RpcEndpointHandle, sleep } from "@coinslot/chain";
+import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { judgeFailure } from "../history/judge-failure.ts";
 import type { Segment } from "../history/plan-segments.ts";
@@ -6,6 +6,7 @@ import type { BlockId } from "../store/block-id.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import { readWindow } from "../store/window.ts";
 import { chooseRange } from "./choose-range.ts";
+import { createSecondReaders, type SecondReaders } from "./second-readers.ts";
 import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
 import { writeVerdict } from "./write-verdict.ts";
 
@@ -42,31 +43,32 @@ export async function verifySegment(
   { agreed, signal }: { agreed: BlockId; signal: AbortSignal },
 ): Promise<void> {
   const { chain, clock, logger, rewrites } = context;
-  // The first of the list is asked first when a range is read for the first time.
-  const endpoints = [...context.pool.endpoints].reverse();
+  const readers = createSecondReaders(context);
   const started = rewrites.count;
   const disputes: DisputedRangeError[] = [];
   let { from } = segment;
   let span = chain.maxBlocksPerRequest;
-  let turn = 0;
   let failures = 0;
+  /** Whether an endpoint has answered for the range, and did not agree. */
+  let isAnswered = false;
   let cause: unknown;
   while (from < segment.next && disputes.length < maxDisputes) {
     signal.throwIfAborted();
     if (rewrites.count !== started) return;
     const [base] = await readWindow(context.database.kysely, chain.chainId);
     if (base === undefined || base.number < agreed.number) return;
-    const chosen = await chooseRange(context, { ...segment, from }, span);
+    const next = Math.min(segment.next, readers.begin(from));
+    const chosen = await chooseRange(context, { ...segment, from, next }, span);
     const width = chosen.range.next - chosen.range.from;
     if (failures >= attempts) {
       disputes.push(new DisputedRangeError(chosen.range, cause));
       from = chosen.range.next;
       failures = 0;
+      isAnswered = false;
       continue;
     }
     try {
-      const nextEndpoint = () => endpoints[turn++ % endpoints.length];
-      const verdict = await readAgain(context, nextEndpoint, {
+      const verdict = await readAgain(context, readers, {
         segment,
         chosen,
         anchor: agreed,
@@ -78,13 +80,17 @@ export async function verifySegment(
       if (verdict.kind === "agreed") {
         from = chosen.range.next;
         failures = 0;
+        isAnswered = false;
+        readers.agreed();
         span = Math.min(chain.maxBlocksPerRequest, 2 * span);
         continue;
       }
       if (verdict.kind === "begun" && verdict.differences.length > 0) continue;
       failures += 1;
+      isAnswered = true;
+      readers.refused();
       // A single block is decided by its proof: the range shrinks until it is one.
-      const isStuck = verdict.kind === "deceptive" || failures >= 2 * endpoints.length;
+      const isStuck = verdict.kind === "deceptive" || failures >= 2 * context.pool.endpoints.length;
       if (isStuck) {
         span = Math.max(1, Math.floor(width / 2));
         if (width > 1) failures = 0;
@@ -96,7 +102,12 @@ export async function verifySegment(
       cause = error;
       failures += 1;
       // Endpoints that do not answer dispute nothing.
-      if (judgement.kind === "wait" && failures >= attempts) throw error;
+      if (judgement.kind === "wait") {
+        if (readers.isSilence(error) || (failures >= attempts && !isAnswered)) throw error;
+      } else {
+        isAnswered = true;
+        readers.refused();
+      }
       // A smaller range is answered more easily, by fewer requests, for any reason of the failure.
       span = Math.max(1, Math.floor(width / 2));
       logger.warn({ chain: chain.name, ...chosen.range, error }, "A second reading failed");
@@ -109,14 +120,14 @@ export async function verifySegment(
 
 async function readAgain(
   context: ChainContext,
-  nextEndpoint: () => RpcEndpointHandle | undefined,
+  readers: SecondReaders,
   question: VerificationQuestion,
 ): Promise<Verdict> {
   const { range, hasKnownEnd } = question.chosen;
   const isOpen = !hasKnownEnd && range.next - range.from > 1;
   let verdict: Verdict | undefined;
   for (let reading = 0; reading < (isOpen ? readingsOfOpenEnd : 1); reading++) {
-    const endpoint = nextEndpoint();
+    const endpoint = readers.next(isOpen);
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
     verdict = await verifyRange(context, endpoint, question);
     // The added transfers are true, but may not be all: an answer that was cut adds its beginning.
