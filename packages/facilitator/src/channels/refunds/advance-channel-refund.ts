@@ -19,6 +19,9 @@ import {
 import { sendRefund, tryRefund } from "./send-refund.ts";
 
 const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
+/** Transactions of a refund in vain, after which it rests. */
+const maxInVain = 3;
+const dayMs = 86_400_000;
 const noBalance = "invalid_batch_settlement_evm_refund_no_balance";
 
 /**
@@ -148,6 +151,7 @@ async function conclude(
     return;
   }
   memory.rests.delete(refund.id);
+  memory.inVain.delete(refund.id);
   const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;
   if (moved.refunded < signed.amount && wanted > 0n && left > 0n) {
     logger.warn(
@@ -190,11 +194,12 @@ async function readFinal(channels: ChannelsContext, found: RefundCase) {
 
 /**
  * Its transaction has gone, or was reverted with the nonce unused: the same nonce and amount go
- * again, after a rest that doubles.
+ * again, after a rest that doubles. A token may call its payer, whose code then fails it in each
+ * block. So after three transactions in vain it is sent once a day.
  */
 async function resend(
   channels: ChannelsContext,
-  { rests }: RefundMemory,
+  { rests, inVain }: RefundMemory,
   found: RefundCase & Signed,
 ): Promise<void> {
   const { clock, logger } = channels.context;
@@ -210,6 +215,12 @@ async function resend(
   if (error !== undefined) {
     logger.error({ network, channel, error }, "a channel's refund cannot be sent at the moment");
     return;
+  }
+  if (transaction.state === "included") {
+    const tries = (inVain.get(refund.id) ?? 0) + 1;
+    inVain.set(refund.id, tries);
+    if (tries >= maxInVain) rests.set(refund.id, { until: now + dayMs, attempts: 0 });
+    if (tries === maxInVain) return;
   }
   await send(channels, found, signed);
 }
