@@ -4,11 +4,16 @@ import type { Request } from "express";
  * Returns whether Express reads a request target as it is written: a path, or an absolute URL with
  * a path, in plain characters. For any other target it falls back on a parser that rewrites the
  * path, or adds one. Mounted routers go on cutting the original. A router may then match a path
- * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2.
+ * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. Nor does
+ * one send a path with more runs of slashes than `maxRuns`, each of which is a form to match.
  */
 export function isPlainTarget(target: string): boolean {
-  return plainPath.test(target) || plainUrl.test(target) || target === "*";
+  if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
+  return !target.includes("//") || [...pathOf(target).matchAll(runs)].length <= maxRuns;
 }
+
+const runs = /\/{2,}/g;
+const maxRuns = 16;
 
 const plainPath = /^\/[^#\s]*$/;
 const plainUrl = /^https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d*)?\/[\w.~!$&()*+,;=:@%/?[\]-]*$/i;
@@ -26,7 +31,7 @@ export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
   if (full !== url && full !== originalUrl) forms.push(full);
   for (const target of [...forms]) {
     const path = pathOf(target);
-    if (unusual.test(path)) forms.push(path.replace(/\/+/g, "/"), ...normalForms(path));
+    if (unusual.test(path)) forms.push(...singleSlashForms(path), ...normalForms(path));
   }
   return forms;
 }
@@ -39,6 +44,17 @@ export function normalKeyPath(path: string): string {
   return path.replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
     encode(decode(run)).replace(/[!$()+]/g, "\\$&"),
   );
+}
+
+/**
+ * The path with single slashes up to each of its runs of them. Mounts cut slashes from its
+ * beginning; the router behind them reads the rest as sent, and its wildcard may take slashes.
+ */
+function singleSlashForms(path: string): string[] {
+  return Array.from(path.matchAll(runs), ({ index, 0: run }) => {
+    const end = index + run.length;
+    return path.slice(0, end).replace(runs, "/") + path.slice(end);
+  });
 }
 
 /** A request target without its query, and without scheme and host if it has them. */
