@@ -4,8 +4,8 @@ import type { Request } from "express";
  * Returns whether Express reads a request target as it is written: a path, or an absolute URL with
  * a path, in plain characters. For any other target it falls back on a parser that rewrites the
  * path, or adds one. Mounted routers go on cutting the original. A router may then match a path
- * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. Nor does
- * one send a path with more runs of slashes than `maxRuns`, each of which is a form to match.
+ * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. A path
+ * may have `maxRuns` runs of slashes, since each is a form to match.
  */
 export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
