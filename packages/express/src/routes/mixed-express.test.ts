@@ -103,6 +103,8 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     ["GET /files/*rest", 'a wildcard with a name ("*rest")'],
     ["GET /files/*rest/raw", 'a wildcard with a name ("*rest")'],
     ["GET /items{/:id}", "an optional part in braces"],
+    ["GET /items/:name{.:type}", "an optional part in braces"],
+    ["GET /items{-:id}", "an optional part in braces"],
   ])(
     "refuses %s on Express 4, which takes it for text: its handler would be free",
     (key, words) => {
@@ -111,6 +113,13 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
       expect(make).toThrow(words);
     },
   );
+
+  it("takes a quantifier of an expression, which has braces in Express 4", () => {
+    const routes: PaymentRoutes = { "GET /years/:year(\\d{4})": { accepts } };
+    expect(() =>
+      paymentMiddleware(routes, createPaperFacilitator(), { app: express4() }),
+    ).not.toThrow();
+  });
 
   it("refuses another object in place of the application", () => {
     const make = (app: unknown) => () =>

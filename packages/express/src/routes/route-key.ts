@@ -58,7 +58,8 @@ export function readRouteKey(key: string, router: object): ReadRouteKey {
 function findSyntaxOf5(path: string): string | undefined {
   const name = /\/\*([A-Za-z_]\w*)(?=\/|$)/.exec(path)?.[1];
   if (name !== undefined) return `a wildcard with a name ("*${name}"); write "*"`;
-  if (path.includes("{/")) return 'an optional part in braces; write "/:name?"';
+  // An expression may have a quantifier: "/:year(\\d{4})".
+  if (/(?<!\\)\{[^\d,]/.test(path)) return 'an optional part in braces; write "/:name?"';
   return undefined;
 }
 
