@@ -121,6 +121,7 @@ describe.each(engines)("the operator's overview on %s", (engine) => {
     ["waiting", "chain", 59, []],
     ["waiting", "float_balance", 61, [["float_low", 1, null]]],
     ["confirmed", null, 61, []],
+    ["confirmed", "chain", 61, [["refunds_late", 1, "chain"]]],
   ] as const)("of a refund that is %s, %s, after %s minutes: %j", async (...row) => {
     const [state, cause, minutes, expected] = row;
     const ledger = await join("one");

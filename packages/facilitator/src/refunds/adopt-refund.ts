@@ -3,6 +3,7 @@ import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundedPayment, RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { findRefundExecution } from "./find-execution.ts";
+import { isRefundUsed } from "./is-refund-used.ts";
 import type { RefundReading } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
@@ -52,7 +53,9 @@ export async function adoptRefund(
     }
     case "cancelled": {
       const depth = reading.blockNumber - execution.blockNumber;
-      return depth >= BigInt(settlement.network.finalAfter)
+      const cancelledAt = { account, blockNumber: Number(execution.blockNumber) };
+      const isDeep = depth >= BigInt(settlement.network.finalAfter);
+      return isDeep && (await isRefundUsed(settlement, row, cancelledAt))
         ? later(refunds, 0, { state: "void", cause: "cancelled" })
         : later(refunds, looks.soon, { state: "waiting", cause: "cancelled" });
     }

@@ -1,3 +1,4 @@
+import type { Devnet } from "@coinslot/devnet";
 import { isHex, keccak256 } from "viem";
 import { afterEach, expect, it, vi } from "vitest";
 import * as z from "zod";
@@ -8,6 +9,7 @@ import {
   floatAccount,
   idInLedger,
   patience,
+  settled,
   useRefundingDevnet,
   withFloat,
 } from "../testing/refunding-devnet.ts";
@@ -32,6 +34,28 @@ async function readReceipt(rpcUrl: string, hash: string): Promise<object> {
 }
 
 /**
+ * A node that sends the first transaction while it is armed into a block that leaves the chain. It
+ * names the hash of the one in its place.
+ */
+async function startForger(devnet: Devnet, isArmed: () => boolean): Promise<NodeProxy> {
+  const forged = new Map<unknown, object>();
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_getTransactionReceipt" && forged.has(raw)) {
+      return { result: forged.get(raw) };
+    }
+    const isSent = method === "eth_sendRawTransaction" && isArmed();
+    if (!isSent || !isHex(raw) || forged.size > 0) return ask();
+    const hash = await devnet.client.sendRawTransaction({ serializedTransaction: raw });
+    const receipt = await vi.waitFor(() => readReceipt(devnet.rpcUrl, hash), patience);
+    await devnet.reorg({ depth: 1 });
+    const { hash: blockHash } = await devnet.client.getBlock();
+    forged.set(keccak256(raw), { ...receipt, blockHash });
+    return { result: hash };
+  });
+  return proxy;
+}
+
+/**
  * A payment that is final by the receipt of a lying node, which is asked first. Its block has left
  * the chain, and the receipt names the hash of the one in its place.
  */
@@ -41,20 +65,8 @@ async function payByFalseReceipt(
 ) {
   const { nodes = 2, refunds = withFloat.refunds } = options;
   const { devnet, balanceOf, pay, start } = here;
-  const forged = new Map<unknown, object>();
-  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
-    if (method === "eth_getTransactionReceipt" && forged.has(raw)) {
-      return { result: forged.get(raw) };
-    }
-    if (method !== "eth_sendRawTransaction" || !isHex(raw) || forged.size > 0) return ask();
-    const hash = await devnet.client.sendRawTransaction({ serializedTransaction: raw });
-    const receipt = await vi.waitFor(() => readReceipt(devnet.rpcUrl, hash), patience);
-    await devnet.reorg({ depth: 1 });
-    const { hash: blockHash } = await devnet.client.getBlock();
-    forged.set(keccak256(raw), { ...receipt, blockHash });
-    return { result: hash };
-  });
-  const rpcUrls = [proxy.url, devnet.rpcUrl].slice(0, nodes);
+  const forger = await startForger(devnet, () => true);
+  const rpcUrls = [forger.url, devnet.rpcUrl].slice(0, nodes);
   const facilitator = await start({
     refunds,
     network: { ...withFloat.network, rpcUrls, blockTimeSeconds: 1 },
@@ -80,6 +92,20 @@ it.each([1, 2])(
     expect(await here.balanceOf(floatAccount.address)).toBe(10_000n);
   },
 );
+
+it("a refund that is in a block by one node's false receipt alone is not final", async () => {
+  const here = await begin("sqlite");
+  const { devnet, start, balanceOf } = here;
+  const lies = { isArmed: false };
+  const forger = await startForger(devnet, () => lies.isArmed);
+  const rpcUrls = [forger.url, devnet.rpcUrl];
+  const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
+  const payment = await settled(facilitator, here);
+  lies.isArmed = true;
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "confirmed", cause: "chain" });
+  expect(await balanceOf(floatAccount.address)).toBe(10_000n);
+});
 
 it("a refund waits, too, where the payer has cancelled the authorization behind a false receipt", async () => {
   const here = await begin("sqlite");

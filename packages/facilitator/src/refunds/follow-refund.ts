@@ -6,6 +6,7 @@ import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { planResumed } from "../settle/fleet/plan-payments.ts";
+import { isRefundUsed } from "./is-refund-used.ts";
 import { followOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
@@ -36,10 +37,18 @@ export async function followRefund(
   if (operation === undefined) return signAgain(refunds);
   switch (operation.state) {
     case "confirmed": {
-      const { inclusion, confirmedAt, finalAt } = operation;
-      return later(refunds, looks.soon, {
+      const { inclusion, confirmedAt, authorization } = operation;
+      const isDenied =
+        operation.finalAt !== undefined &&
+        settlement !== undefined &&
+        !(await isRefundUsed(settlement, row, {
+          account: authorization.payer,
+          blockNumber: inclusion?.blockNumber ?? 0,
+        }));
+      const finalAt = isDenied ? undefined : operation.finalAt;
+      return later(refunds, isDenied ? looks.waiting : looks.soon, {
         state: finalAt === undefined ? "confirmed" : "final",
-        cause: null,
+        cause: isDenied ? "chain" : null,
         transaction_hash: inclusion?.transactionHash ?? null,
         block_number: inclusion?.blockNumber ?? null,
         block_hash: inclusion?.blockHash ?? null,
@@ -122,7 +131,9 @@ async function followAdopted(
     block_number: receipt.blockNumber,
     block_hash: receipt.blockHash,
   } as const;
-  if (depth >= network.finalAfter) {
+  const { blockNumber } = receipt;
+  const isDeep = depth >= network.finalAfter;
+  if (isDeep && (await isRefundUsed(settlement, row, { account: float, blockNumber }))) {
     return later(refunds, 0, {
       state: "final",
       ...inBlock,

@@ -126,7 +126,8 @@ async function findRefunds({ db }: LedgerReads, now: number): Promise<Attention[
   for (const { network, state, cause, created_at } of rows) {
     const isLate = created_at < now - lateRefundMs;
     const code = codeOfRefund(state, cause) ?? (isLate ? "refunds_late" : undefined);
-    if (code === undefined || state === "confirmed") continue;
+    const isInBlock = state === "confirmed" && cause !== "chain";
+    if (code === undefined || isInBlock) continue;
     const key = `${code}/${network}`;
     const since = new Date(created_at).toISOString();
     const known = found.get(key) ?? attention(code, { network, count: 0 });
