@@ -2,7 +2,7 @@ import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
 import { createEmptyWildcards } from "./empty-wildcards.ts";
-import { isPlainTarget, pathForms } from "./path-forms.ts";
+import { isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
@@ -18,10 +18,11 @@ export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" 
 /**
  * Finds the paid route of a request with the router of the application that serves it.
  *
- * It fails closed. Paths are matched in three forms: as sent, relative to the mount, and as decoded
- * and normalised by handlers. Letter case and trailing slashes do not matter, unless the
- * application and every router in it say that they do. The first key that fits any of these counts.
- * Where the tree holds two Expresses, paths that they read differently are closed.
+ * It fails closed. Paths are matched as sent, and relative to the mount. They are also matched with
+ * single slashes, and as decoded and normalised by handlers. Letter case and trailing slashes do
+ * not matter, unless the application and every router in it say that they do. The first key that
+ * fits any of these counts. Where the tree holds two Expresses, paths that they read differently
+ * are closed.
  */
 export function createRouteMatcher(
   routes: readonly Route[],
@@ -34,8 +35,9 @@ export function createRouteMatcher(
 ): RouteMatcher {
   const routers = new WeakMap<Application, ApplicationRouters>();
   return (request) => {
-    const { app, url, originalUrl } = request;
-    if (!isPlainTarget(originalUrl) || !isPlainTarget(url)) return "malformed";
+    const { app } = request;
+    const targets = targetsOf(request);
+    if (!targets.every(isPlainTarget)) return "malformed";
     let found = routers.get(app);
     if (found === undefined) {
       const secondReading = createSecondReading({ app, routes, ...reading });
@@ -43,7 +45,7 @@ export function createRouteMatcher(
       found = { ...pathRoutersOf(app, routes), secondReading, isEmptyWildcard };
       routers.set(app, found);
     }
-    const forms = pathForms(request);
+    const forms = pathForms(targets);
     const own = findOwn(request, found, forms);
     const { secondReading, isEmptyWildcard } = found;
     if (own === undefined && isEmptyWildcard?.(request.method, forms) === true) return "closed";

@@ -5,35 +5,46 @@ import type { Request } from "express";
  * a path, in plain characters. For any other target it falls back on a parser that rewrites the
  * path, or adds one. Mounted routers go on cutting the original. A router may then match a path
  * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. A path
- * may have `maxRuns` runs of slashes, since each is a form to match.
+ * with runs of slashes may have few of them, and a bounded length: each doubles the forms to match,
+ * and wildcards of Express 4 take quadratic time.
  */
 export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
-  return !target.includes("//") || [...pathOf(target).matchAll(runs)].length <= maxRuns;
+  const path = target.includes("//") ? pathOf(target) : "";
+  const count = path.match(runs)?.length ?? 0;
+  return count === 0 || (count <= maxRuns && path.length <= maxLengthWithRuns);
 }
 
 const runs = /\/{2,}/g;
-const maxRuns = 16;
+/** 32 forms. */
+const maxRuns = 5;
+const maxLengthWithRuns = 2_000;
 
 const plainPath = /^\/[^#\s]*$/;
 const plainUrl = /^https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d*)?\/[\w.~!$&()*+,;=:@%/?[\]-]*$/i;
 const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
-/**
- * The paths under which a request may reach a handler: as sent, and relative to the mount of the
- * middleware. Each of them counts with single slashes, too, as mounted routers read it. It also
- * counts decoded and normalised, as servers of files and proxies read it.
- */
-export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
-  const forms = [url];
-  if (originalUrl !== url) forms.push(originalUrl);
+/** The targets of a request: as sent, relative to the middleware's mount, and with the mount. */
+export function targetsOf({ url, baseUrl, originalUrl }: Request): string[] {
+  const targets = [url];
+  if (originalUrl !== url) targets.push(originalUrl);
   const full = baseUrl + url;
-  if (full !== url && full !== originalUrl) forms.push(full);
-  for (const target of [...forms]) {
+  if (full !== url && full !== originalUrl) targets.push(full);
+  return targets;
+}
+
+/**
+ * The paths under which a request may reach a handler. Mounted routers read a target with single
+ * slashes in place of any of its runs. It also counts decoded and normalised, as servers of files
+ * and proxies read it.
+ */
+export function pathForms(targets: readonly string[]): string[] {
+  const forms = [...targets];
+  for (const target of targets) {
     const path = pathOf(target);
     if (unusual.test(path)) forms.push(...singleSlashForms(path), ...normalForms(path));
   }
-  return forms;
+  return forms.length < 4 ? forms : [...new Set(forms)];
 }
 
 /**
@@ -47,14 +58,21 @@ export function normalKeyPath(path: string): string {
 }
 
 /**
- * The path with single slashes up to each of its runs of them. Mounts cut slashes from its
- * beginning; the router behind them reads the rest as sent, and its wildcard may take slashes.
+ * The path with single slashes in place of each choice of its runs of them, but none. Mounts cut
+ * slashes from its beginning. A wildcard takes them, in the path of a mount or of a route.
  */
 function singleSlashForms(path: string): string[] {
-  return Array.from(path.matchAll(runs), ({ index, 0: run }) => {
-    const end = index + run.length;
-    return path.slice(0, end).replace(runs, "/") + path.slice(end);
-  });
+  // Odd parts are runs.
+  const forms = path
+    .split(/(\/{2,})/)
+    .reduce(
+      (starts, part, at) =>
+        at % 2 === 0
+          ? starts.map((start) => start + part)
+          : starts.flatMap((start) => [`${start}/`, start + part]),
+      [""],
+    );
+  return forms.slice(0, -1);
 }
 
 /** A request target without its query, and without scheme and host if it has them. */

@@ -17,16 +17,16 @@ describe.each(expressVersions)("a wildcard of $name between two texts, in a rout
   const { name, express } = version;
   const wildcard = (path: string) => (name === "Express 4" ? path.replace(/\*\w+/g, "*") : path);
 
-  async function open(mounts: readonly string[]) {
+  async function open(mounts: readonly string[], path = "/a/*rest/b") {
     const app = express();
     const serve = (served: Express) => {
       const inner = express.Router();
-      inner.get(wildcard("/a/*rest/b"), (_request, response) => void response.send(content));
-      const mount = (mounted: ReturnType<typeof express.Router>, path: string) =>
-        express.Router().use(path, mounted);
+      inner.get(wildcard(path), (_request, response) => void response.send(content));
+      const mount = (mounted: ReturnType<typeof express.Router>, at: string) =>
+        express.Router().use(wildcard(at), mounted);
       served.use(mounts.reduceRight(mount, inner));
     };
-    const key = `GET ${wildcard(`${mounts.join("")}/a/*rest/b`)}` as const;
+    const key = `GET ${wildcard(mounts.join("") + path)}` as const;
     const shop = await openShop({
       express,
       routes: { [key]: { accepts: option() } },
@@ -55,10 +55,27 @@ describe.each(expressVersions)("a wildcard of $name between two texts, in a rout
     },
   );
 
-  it("refuses a path with more runs of slashes than are matched one by one, and no query", async () => {
+  it("is sold in the path of a mount, too", async () => {
+    const shop = await open(["/tenants/*rest/files"], "/:name");
+    for (const target of [
+      "//files//x",
+      "//files/x",
+      "///files///x",
+      "/a//files//x",
+      "/a/files//x",
+    ]) {
+      const { answer } = await sendTarget(shop, `/tenants${target}`);
+      expect(answer, target).not.toContain(content);
+    }
+    expect((await sendTarget(shop, "/tenants/a/files/x")).status).toBe(402);
+  });
+
+  it("refuses a path with many runs of slashes, or a long one with any, and no query", async () => {
     const shop = await open(["/m"]);
-    expect((await sendTarget(shop, `/m${"//a".repeat(17)}`)).status).toBe(400);
-    expect((await sendTarget(shop, `/m${"//a".repeat(16)}`)).status).toBe(404);
-    expect((await sendTarget(shop, `/m/a/x/b?${"//a".repeat(17)}`)).status).toBe(402);
+    expect((await sendTarget(shop, `/m${"//a".repeat(6)}`)).status).toBe(400);
+    expect((await sendTarget(shop, `/m${"//a".repeat(5)}`)).status).toBe(404);
+    expect((await sendTarget(shop, `/m/a/x/b?${"//a".repeat(6)}`)).status).toBe(402);
+    expect((await sendTarget(shop, `/m//${"a".repeat(2_000)}`)).status).toBe(400);
+    expect((await sendTarget(shop, `/m/${"a".repeat(2_000)}`)).status).toBe(404);
   });
 });
