@@ -1,12 +1,14 @@
 import { ConfigurationError } from "@coinslot/protocol";
-import type { Application } from "express";
-import { applicationRouter, layersOf, routersOf } from "./application-router.ts";
+import type { Application, Request } from "express";
+import { applicationRouter, rootsOf } from "./application-router.ts";
 import { dialectOf } from "./path-dialect.ts";
+import { pathOf } from "./path-forms.ts";
 import { createPathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
+import { takesEmpty } from "./takes-empty.ts";
 
 /** A wildcard at the end of a key of Express 5, which matches no empty text. */
-const lastWildcard = /\/\*([A-Za-z_]\w*)$/;
+const lastWildcard = /(\/?)\*([\w$\u0080-\uffff]+|"[^"/]+")\/?$/;
 
 /**
  * Finds requests for the folder of a key (`/files/` of `/files/*rest`) that the handler of the key
@@ -20,67 +22,52 @@ export function createEmptyWildcards(options: {
   app: Application;
   routes: readonly Route[];
   report: (fault: ConfigurationError) => void;
-}): ((method: string, forms: readonly string[]) => boolean) | undefined {
+}): ((request: Request, forms: readonly string[]) => boolean) | undefined {
   const { app, report } = options;
   const router = applicationRouter(app);
   const routes = options.routes.filter(({ path }) => lastWildcard.test(path));
   if (routes.length === 0 || dialectOf(router) === "Express 4") return undefined;
+  const folders = routes.map((route) => ({
+    ...route,
+    path: route.path.replace(lastWildcard, "") || "/",
+  }));
   const find = createPathRouter({
     router,
-    routes: routes.map((route) => ({ ...route, path: withEmpty(route.path) })),
+    routes: folders,
     settings: { caseSensitive: false, strict: false },
   });
-  const reported = new Set<string>();
-  return (method, forms) => {
-    const found = find(method, forms);
-    if (typeof found !== "object" || !takesFolder(app, method, found.path)) return false;
-    const { key, path } = found;
-    if (!reported.has(key)) {
-      reported.add(key);
-      report(
-        new ConfigurationError("The paid routes", [
-          `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. Write "${path}" in the key`,
-        ]),
-      );
+  const reported = new Set<Route>();
+  return (request, forms) => {
+    const { method, baseUrl, url } = request;
+    const folder = find(method, forms);
+    if (typeof folder !== "object") return false;
+    const path = pathOf(url);
+    const isTaken = pathsBelow(baseUrl, path).some((each) => isTakenEmpty(app, method, each));
+    if (!isTaken) return false;
+    const route = routes[folders.indexOf(folder)];
+    if (route !== undefined && !reported.has(route)) {
+      reported.add(route);
+      report(new ConfigurationError("The paid routes", [problemOf(route, path.endsWith("/"))]));
     }
     return true;
   };
 }
 
-function withEmpty(path: string): string {
-  return path.replace(lastWildcard, "/{*$1}");
+/** The path as the applications may see it whose mounts, and those of routers, make the base. */
+function pathsBelow(base: string, path: string): string[] {
+  const mounts = base.split("/");
+  return mounts.map((_, at) => ["", ...mounts.slice(at + 1)].join("/") + path);
 }
 
-/** Returns whether the first handler of a folder is that of a wildcard which may be empty. */
-function takesFolder(app: Application, method: string, wildcard: string): boolean {
-  const form = formOf(wildcard);
-  const folder = form.replace(/\/\{\*\}$/, "");
-  for (const router of routersOf(app)) {
-    const first = layersOf(router)
-      .flatMap((layer) => formsOf(Reflect.get(layer, "route"), method))
-      .find((each) => each === form || each === folder || each === `${folder}/`);
-    if (first === form) return true;
-  }
-  return false;
+function isTakenEmpty(app: Application, method: string, path: string): boolean {
+  return [...rootsOf(app)].some((root) => {
+    return takesEmpty(applicationRouter(root), method, path) === true;
+  });
 }
 
-/** The paths of a route that serves this method. */
-function formsOf(route: unknown, method: string): string[] {
-  if (!(route instanceof Object)) return [];
-  // An object without a prototype in Express 5.
-  const methods: unknown = Reflect.get(route, "methods");
-  if (typeof methods !== "object" || methods === null) return [];
-  const serves = (name: string) => Reflect.get(methods, name) === true;
-  const name = method.toLowerCase();
-  if (!serves("_all") && !serves(name) && !(name === "head" && serves("get"))) return [];
-  const paths: unknown[] = [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
-  return paths.flatMap((path) => (typeof path === "string" ? [formOf(path)] : []));
-}
-
-/** A path without the names of its parameters, and without letter case. */
-function formOf(path: string): string {
-  return path
-    .toLowerCase()
-    .replace(/:[a-z_]\w*/g, ":")
-    .replace(/\{\*[a-z_]\w*\}$/, "{*}");
+function problemOf({ key, path }: Route, hasSlash: boolean): string {
+  const wider = path.replace(lastWildcard, (_, slash: string, name: string) =>
+    slash === "" || hasSlash ? `${slash}{*${name}}` : `{/*${name}}`,
+  );
+  return `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. Write "${wider}" in the key, or a wildcard without braces in the handler ("${path}"), which leaves the folder alone`;
 }

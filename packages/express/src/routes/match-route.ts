@@ -48,7 +48,7 @@ export function createRouteMatcher(
     const forms = pathForms(targets);
     const own = findOwn(request, found, forms);
     const { secondReading, isEmptyWildcard } = found;
-    if (own === undefined && isEmptyWildcard?.(request.method, forms) === true) return "closed";
+    if (own === undefined && isEmptyWildcard?.(request, forms) === true) return "closed";
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
     const theirs = secondReading.find(own === undefined)?.(request.method, forms);

@@ -76,7 +76,7 @@ function singleSlashForms(path: string): string[] {
 }
 
 /** A request target without its query, and without scheme and host if it has them. */
-function pathOf(target: string): string {
+export function pathOf(target: string): string {
   const path = target.split(/[?#]/, 1)[0] ?? "";
   return path.startsWith("/") ? path : path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, "");
 }

@@ -1,7 +1,7 @@
-import { METHODS } from "node:http";
 import type { Request, Response } from "express";
 import { createRouteMatcher } from "./match-route.ts";
 import type { Route } from "./read-routes.ts";
+import { servesAllMethods } from "./route-methods.ts";
 
 /**
  * A handler has served free of charge a path that is sold under another verb. The message names the
@@ -33,7 +33,7 @@ export function warnUnsoldMethods(
   const warned = new Set<string>();
   return (request, response) => {
     response.once("finish", () => {
-      if (response.statusCode >= 400 || !servesAllVerbs(request.route)) return;
+      if (response.statusCode >= 400 || !servesAllMethods(request.route)) return;
       const route = match(request);
       if (typeof route !== "object") return;
       const { method } = request;
@@ -43,15 +43,4 @@ export function warnUnsoldMethods(
       onError(new FreeVerbWarning(words));
     });
   };
-}
-
-/**
- * Express marks a route for all verbs so, or, for `app.all` of Express 4, with every known verb.
- */
-function servesAllVerbs(route: unknown): boolean {
-  if (typeof route !== "object" || route === null) return false;
-  const methods: unknown = Reflect.get(route, "methods");
-  if (typeof methods !== "object" || methods === null) return false;
-  const serves = (name: string) => Reflect.get(methods, name) === true;
-  return serves("_all") || METHODS.every((method) => serves(method.toLowerCase()));
 }

@@ -1,0 +1,74 @@
+import { layersOf } from "./application-router.ts";
+import { servesAllMethods, servesMethod } from "./route-methods.ts";
+
+/** A wildcard of Express 5 at the end of a path, which may be empty. */
+const emptyWildcard = /\{\/?\*"?([^{}"]+)"?\}\/?$/;
+
+/**
+ * Returns whether the first route that takes a path leaves the wildcard at its end empty.
+ * `undefined`: no route takes it. Layers are matched as the router does, by their own functions.
+ *
+ * Middleware takes many paths and passes them on. So routes for all methods, and with another
+ * wildcard or a regular expression, do not end the search. An application mounted here, and a
+ * router of Express 4, have no such wildcard to see.
+ */
+export function takesEmpty(router: object, method: string, path: string): boolean | undefined {
+  for (const layer of layersOf(router)) {
+    const taken = matchOf(layer, path);
+    if (taken === undefined) continue;
+    const route: unknown = Reflect.get(layer, "route");
+    const found =
+      route instanceof Object
+        ? routeTakesEmpty(route, { method, path, params: taken.params })
+        : routerTakesEmpty(layer.handle, method, path.slice(taken.path.length));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function routeTakesEmpty(
+  route: object,
+  { method, path, params }: { method: string; path: string; params: object },
+): boolean | undefined {
+  if (!servesMethod(route, method)) return undefined;
+  const paths: unknown[] = [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
+  const texts = paths.filter((each) => typeof each === "string");
+  for (const text of texts) {
+    const wildcard = emptyWildcard.exec(text)?.[1];
+    if (wildcard !== undefined && !(wildcard in params)) return true;
+  }
+  for (const { handle } of layersOf(route)) {
+    const found = routerTakesEmpty(handle, method, path);
+    if (found !== undefined) return found;
+  }
+  const isPlain = texts.length === paths.length && !texts.some((text) => text.includes("*"));
+  return isPlain && !servesAllMethods(route) ? false : undefined;
+}
+
+function routerTakesEmpty(handle: unknown, method: string, rest: string): boolean | undefined {
+  if (!(handle instanceof Function) || !Array.isArray(Reflect.get(handle, "stack"))) {
+    return undefined;
+  }
+  return takesEmpty(handle, method, rest.startsWith("/") ? rest : `/${rest}`);
+}
+
+/**
+ * The part of a path that a layer matches, and its parameters. Older routers return a boolean, and
+ * keep both on the layer. They read them at once after a match of their own.
+ */
+function matchOf(layer: object, path: string): { path: string; params: object } | undefined {
+  const match: unknown = Reflect.get(layer, "match");
+  if (typeof match !== "function") return undefined;
+  let found: unknown;
+  try {
+    found = Reflect.apply(match, layer, [path]);
+  } catch {
+    // A parameter that cannot be decoded reaches no handler.
+    return undefined;
+  }
+  const result = found === true ? layer : found;
+  if (!(result instanceof Object)) return undefined;
+  const [part, params]: unknown[] = [Reflect.get(result, "path"), Reflect.get(result, "params")];
+  if (typeof part !== "string" || typeof params !== "object") return undefined;
+  return { path: part, params: params ?? {} };
+}
