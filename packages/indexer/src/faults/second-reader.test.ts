@@ -1,28 +1,63 @@
 import { describe, expect, it } from "vitest";
+import type { Indexer } from "../indexer.ts";
 import { enginesByDay } from "../testing/engines.ts";
-import { type Fault, logsOf, startFaultProxy } from "../testing/fault-proxy.ts";
+import {
+  type Answer,
+  type Call,
+  errorAnswer,
+  type Fault,
+  honest,
+  logsOf,
+  startFaultProxy,
+} from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-/** Hides the transfers of one block, in logs and in receipts. */
-function hideBlock(number: number): Fault {
-  const isThere = ({ blockNumber }: Record<string, unknown>) => Number(blockNumber) === number;
+type Log = Record<string, unknown>;
+
+const isOf =
+  (number: number) =>
+  ({ blockNumber }: Log) =>
+    Number(blockNumber) === number;
+
+/** Changes each answer; `calls` are those of its request. */
+function each(
+  change: (answer: Answer, call: Call | undefined, calls: readonly Call[]) => unknown,
+): Fault {
   return async ({ calls, forward, reply }) => {
     const answers = await forward();
-    reply(
-      answers.map((answer, index) => {
-        const method = calls[index]?.method;
-        const all = logsOf(answer);
-        if (method === "eth_getLogs") {
-          return { ...answer, result: all.filter((log) => !isThere(log)) };
-        }
-        if (method !== "eth_getBlockReceipts" || !all.some(isThere)) return answer;
-        return { ...answer, result: all.map((receipt) => ({ ...receipt, logs: [] })) };
-      }),
-    );
+    reply(answers.map((answer, index) => change(answer, calls[index], calls)));
   };
 }
+
+/** Changes the logs of one block, and its receipts, which hold them. */
+function changeBlock(
+  number: number,
+  change: { logs: (logs: Log[]) => Log[]; receipt?: Log },
+): (answer: Answer, call: Call | undefined) => unknown {
+  return (answer, call) => {
+    const all = logsOf(answer);
+    const own = all.filter(isOf(number));
+    if (call?.method === "eth_getLogs")
+      return {
+        ...answer,
+        result: [...all.filter((log) => !own.includes(log)), ...change.logs(own)],
+      };
+    if (call?.method !== "eth_getBlockReceipts" || own.length === 0) return answer;
+    const changed = own.map((receipt) => ({
+      ...receipt,
+      ...change.receipt,
+      logs: change.logs(logsOf({ id: 0, result: receipt.logs })),
+    }));
+    return { ...answer, result: changed };
+  };
+}
+
+/** Hides the transfers of one block, in logs and in receipts. */
+const hideBlock = (number: number) => changeBlock(number, { logs: () => [] });
+
+const foreign = { receipt: { type: "0x7e" } };
 
 describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ createUrl }) => {
   it("is not the second one to say so while another one answers", async () => {
@@ -39,7 +74,7 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     await expectExact(indexer, devnet, usdtOf(devnet));
     const hidden = Number(await devnet.client.getBlockNumber()) + 1;
     first.cut();
-    second.set(hideBlock(hidden));
+    second.set(each(hideBlock(hidden)));
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
     await expect
       .poll(async () => (await indexer.status()).chains[0]?.tokens[0]?.indexedTo, {
@@ -53,4 +88,77 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     await devnet.mine(finalDepth);
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 120_000);
+
+  it("has no invented amount final that another one denies, where no receipts prove", async () => {
+    const indexer = await startPair({
+      database: await createUrl(),
+      liar: each(
+        changeBlock(20, {
+          ...foreign,
+          logs: (logs) => logs.map((log) => ({ ...log, data: `0x${"7".padStart(64, "0")}` })),
+        }),
+      ),
+      other: each(changeBlock(20, { ...foreign, logs: (logs) => logs })),
+    });
+    await expectDispute(indexer);
+    expect((await indexer.status()).chains[0]?.proofs).toBe("provable");
+  }, 120_000);
+
+  it("is not heard again by silence about a transfer that another one has proven", async () => {
+    const hide = hideBlock(20);
+    const indexer = await startPair({
+      database: await createUrl(),
+      liar: each((answer, call, calls) => {
+        const isProof = calls.some(({ method }) => method === "eth_getBlockReceipts");
+        const isOfBlock =
+          call?.method === "eth_getBlockReceipts" ||
+          (call?.method === "eth_getBlockByNumber" && !isProof);
+        const isSilent = isOfBlock && Number(call.params[0]) === 20;
+        return isSilent || call?.method === "eth_getTransactionReceipt"
+          ? errorAnswer(answer, -32_000, "Not now")
+          : hide(answer, call);
+      }),
+    });
+    await expectDispute(indexer);
+  }, 120_000);
 });
+
+/** An indexer that reads first at one endpoint, which lies about block 20, and then at another. */
+async function startPair({
+  database,
+  liar,
+  other = honest,
+}: {
+  database: string;
+  liar: Fault;
+  other?: Fault;
+}): Promise<Indexer> {
+  const devnet = await startUsedChain(30);
+  const [first, second] = await Promise.all([
+    startFaultProxy(devnet.rpcUrl),
+    startFaultProxy(devnet.rpcUrl),
+  ]);
+  first.set(liar);
+  second.set(other);
+  return startFastIndexer({
+    rpcUrls: [first.url, second.url],
+    database,
+    // A busy machine must not silence an endpoint.
+    chain: { requestTimeoutMs: 12_000, verifyAfterMs: 50 },
+  });
+}
+
+async function expectDispute(indexer: Indexer): Promise<void> {
+  const read = async () => {
+    const { problem, tokens } = (await indexer.status()).chains[0] ?? {};
+    return { problem: problem ?? "", verifiedTo: tokens?.[0]?.verifiedTo ?? 0 };
+  };
+  const isDecided = async () => {
+    const { problem, verifiedTo } = await read();
+    return problem.includes("disputed") || verifiedTo >= 20;
+  };
+  await expect.poll(isDecided, { timeout: 60_000 }).toBe(true);
+  const { problem, verifiedTo } = await read();
+  expect(problem).toContain("Blocks 20 to 20 are disputed");
+  expect(verifiedTo).toBeLessThan(20);
+}

@@ -14,6 +14,7 @@ import {
 } from "../proof/read-receipts.ts";
 import { type BlockHeader, headerOf } from "../rpc/block-header.ts";
 import type { BlockId } from "../store/block-id.ts";
+import { ContradictionError } from "./contradiction-error.ts";
 
 /** The arguments of one call, as an endpoint takes them. */
 type RpcCall = Parameters<RpcEndpointHandle["requestMany"]>[0][number];
@@ -90,8 +91,8 @@ interface NamedBlock {
 /**
  * Asks once more for the headers of blocks that are about to be mended, at this endpoint and every
  * other. Otherwise a single endpoint could remove by an invented header the blocks that another has
- * returned. Throws where one names another block. Its header is ignored if it does not make its
- * hash, while this endpoint's does.
+ * returned. Throws a `ContradictionError` where one names another block. Its header is ignored if
+ * it does not make its hash, while this endpoint's does.
  *
  * Throws also while another endpoint does not answer. Silence is no consent, and an endpoint that
  * lies may come with an outage of the honest one. Only an endpoint on a fork has no say.
@@ -116,28 +117,19 @@ export async function confirmBlocks(
     if (other.endpoint === endpoint.endpoint) continue;
     const named = await nameBlocks(other, anchor, { blocks, signal }).catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw unconfirmed(endpoint, other, cause);
+      const message = `Endpoint ${other.endpoint} does not confirm the blocks to be mended`;
+      throw new ContradictionError(message, { cause });
     });
-    const contradiction = named?.find((theirs, index) => isContradiction(own?.[index], theirs));
+    // Not the header of `own`: it may leave out the root that the receipts had.
+    const contradiction = named?.find((theirs, index) => {
+      const isHashed = own?.[index]?.isHashed === true;
+      return !isSameBlock(blocks[index], theirs.header) && (theirs.isHashed || !isHashed);
+    });
     if (contradiction !== undefined)
-      throw endpointProblem(endpoint, {
-        kind: "malformed",
-        details: `endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
-      });
+      throw new ContradictionError(
+        `Endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
+      );
   }
-}
-
-function unconfirmed(endpoint: RpcEndpointHandle, other: RpcEndpointHandle, cause: unknown) {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return endpointProblem(endpoint, {
-    kind: "malformed",
-    details: `endpoint ${other.endpoint} cannot confirm the blocks to be mended: ${why}`,
-  });
-}
-
-function isContradiction(ours: NamedBlock | undefined, theirs: NamedBlock): boolean {
-  if (isSameBlock(ours?.header, theirs.header)) return false;
-  return theirs.isHashed || ours?.isHashed !== true;
 }
 
 /** Compares the fields that both name. */

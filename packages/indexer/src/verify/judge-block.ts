@@ -21,6 +21,8 @@ export interface Difference {
 export interface JudgedBlock extends Difference {
   isAsStored: boolean;
   isAsRead: boolean;
+  /** True if the receipts have the root of their block. */
+  isProven: boolean;
   /**
    * True if the receipts may change the stored block. With the root of their block they may.
    * Without it they are one more reading, which may be cut. Then no known transfer may be missing
@@ -62,6 +64,7 @@ export function judgeBlock(
     truth,
     isAsStored,
     isAsRead,
+    isProven,
     isDecided: isProven || (isAsRead && !isProvable) || includeAll(truth.rows, known),
   };
 }

@@ -12,8 +12,12 @@ export interface SecondReaders {
   begin(from: number): number;
   /** The endpoint to ask. @param isOpen nothing bounds the range: all are asked */
   next(isOpen: boolean): RpcEndpointHandle | undefined;
+  /** Notes that all of the range is verified. */
   agreed(): void;
-  refused(): void;
+  /** Notes that a range is not. `isContradiction`: by an answer, not for the want of one. */
+  refused(by: { isContradiction: boolean }): void;
+  /** True if the first reader is asked again about a range that an endpoint has contradicted. */
+  isContradicted(): boolean;
   /** Notes an endpoint without an answer. True if none but the first reader is left to ask. */
   isSilence(error: unknown): boolean;
 }
@@ -21,7 +25,8 @@ export interface SecondReaders {
 /**
  * Endpoints that read a range again: others than its first reader. Else one that hides a transfer
  * agrees with itself, where the first of the list was away for a moment. The first reader may only
- * where the others refuse, or stay away. The last of the list comes first.
+ * where the others refuse, or stay away. Where one contradicts, its word alone is not enough. The
+ * last of the list comes first.
  */
 export function createSecondReaders({
   pool,
@@ -32,8 +37,10 @@ export function createSecondReaders({
   const silent = new Set<number>();
   let others: RpcEndpointHandle[] = [];
   let asked: RpcEndpointHandle | undefined;
+  let at: number | undefined;
   let turn = 0;
   let refusals = 0;
+  let isDenied = false;
 
   const { rounds } = firstReaders;
 
@@ -44,6 +51,12 @@ export function createSecondReaders({
 
   return {
     begin(from) {
+      if (from !== at) {
+        turn = 0;
+        refusals = 0;
+        isDenied = false;
+      }
+      at = from;
       const reader = firstReaders.of(from);
       const isOther = ({ endpoint }: RpcEndpointHandle) =>
         endpoint !== reader.endpoint && !outvoted.has(endpoint);
@@ -57,12 +70,15 @@ export function createSecondReaders({
       return asked;
     },
     agreed() {
-      turn = 0;
-      refusals = 0;
       if (asked !== undefined && others.includes(asked)) rounds.silent = rounds.behind = 0;
     },
-    refused() {
+    refused({ isContradiction }) {
       refusals += 1;
+      if (isContradiction) isDenied = true;
+    },
+    isContradicted() {
+      const isFirst = asked !== undefined && !others.includes(asked);
+      return isFirst && others.length > 0 && isDenied;
     },
     isSilence(error) {
       if (asked === undefined || !others.includes(asked)) return false;

@@ -5,6 +5,7 @@ import {
   RpcResponseError,
 } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
+import { judgeFailure } from "../history/judge-failure.ts";
 import type { Segment } from "../history/plan-segments.ts";
 import { type BlockReceipts, receiptsCalls, receiptsOf } from "../proof/read-receipts.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
@@ -18,6 +19,7 @@ import {
 } from "./anchored-request.ts";
 import { densestBlock, type VerificationRange } from "./choose-range.ts";
 import { areTimesAscending, findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
+import { ContradictionError } from "./contradiction-error.ts";
 import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
 
 /** Result of a second reading of a range. */
@@ -45,6 +47,14 @@ export interface VerificationQuestion {
   signal: AbortSignal;
 }
 
+export interface RangeQuestion extends VerificationQuestion {
+  /**
+   * True if another endpoint contradicts the stored range, and this one has read it first. Then its
+   * word counts for one block at a time, which its receipts prove and the others name.
+   */
+  isContradicted: boolean;
+}
+
 /** Number of blocks decided by their receipts before an answer is thrown away, or taken. */
 const proofsAtOnce = 8;
 /** Number of blocks mended before the range is read again: a mend is one transaction. */
@@ -58,7 +68,7 @@ const maxMends = 64;
 export async function verifyRange(
   context: ChainContext,
   endpoint: RpcEndpointHandle,
-  { segment, chosen, anchor, signal }: VerificationQuestion,
+  { segment, chosen, anchor, isContradicted, signal }: RangeQuestion,
 ): Promise<Verdict> {
   const { tokens } = segment;
   const { asked, range } = chosen;
@@ -78,9 +88,10 @@ export async function verifyRange(
   if (fault !== undefined)
     throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${fault}` });
 
+  const contents = findDifferingBlocks(chosen.stored, batch, asked);
+  const isOwn = (number: number) => number >= range.from && number < range.next;
   const judged = new Map<number, JudgedBlock>();
   await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
-  const contents = findDifferingBlocks(chosen.stored, batch, asked);
   const differing = [...new Set([...contents, ...(await findWrongTimes())])].filter(
     chosen.isIndexed,
   );
@@ -93,14 +104,21 @@ export async function verifyRange(
       readReceiptsOnChainOf(endpoint, anchor, { block, evidence: context.evidence, signal }),
     );
   // A known transfer just below the range may be the wrong one; above the anchor live decides.
-  const differences = [...judged.values()].filter(
-    ({ isAsStored, isDecided, block }) => !isAsStored && isDecided && block.number <= anchor.number,
+  const wrong = [...judged.values()].filter(({ isAsStored }) => !isAsStored);
+  const differences = wrong.filter(
+    ({ isProven, isDecided, block }) =>
+      (isContradicted ? isProven : isDecided) && block.number <= anchor.number,
   );
-  const blocks = differences.map(({ block }) => block);
+  const alone = isAlone ? judged.get(range.from) : undefined;
+  const said = isContradicted && alone !== undefined ? [...differences, alone] : differences;
+  const blocks = [...new Set(said)].map(({ block }) => block);
   if (blocks.length > 0) await confirmBlocks(context, endpoint, { anchor, blocks, signal });
+  const isUndecided = wrong.some(({ isDecided, block }) => !isDecided && isOwn(block.number));
   // Where the whole range is decided, nothing is left for the endpoint's logs to agree on.
-  const isReliable = isAsRead() || (isAlone && judged.get(range.from)?.isDecided === true);
+  const isReliable = !isUndecided && (isAsRead() || alone?.isDecided === true);
   if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
+  if (isContradicted && alone?.isProven !== true)
+    return { differences, kind: isAlone ? "unreliable" : "deceptive" };
   return { differences, kind: differing.length > maxMends ? "begun" : "agreed" };
 
   /**
@@ -129,7 +147,13 @@ export async function verifyRange(
     blocks: readonly number[],
     read: (block: number) => Promise<BlockReceipts | undefined>,
   ): Promise<void> {
-    const found = (await Promise.all(blocks.map(read))).flatMap((receipts) =>
+    const answers = await Promise.all(blocks.map(read)).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const isContradiction = contents.some(isOwn) && judgeFailure(cause).kind === "ask-less";
+      if (!isContradiction) throw cause;
+      throw new ContradictionError("An answer differs, and has no receipts", { cause });
+    });
+    const found = answers.flatMap((receipts) =>
       receipts === undefined ? [] : judgeBlock(context, { tokens, chosen, batch, receipts }),
     );
     for (const each of found) judged.set(each.block.number, each);

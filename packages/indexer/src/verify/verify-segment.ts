@@ -6,6 +6,7 @@ import type { BlockId } from "../store/block-id.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import { readWindow } from "../store/window.ts";
 import { chooseRange } from "./choose-range.ts";
+import { ContradictionError } from "./contradiction-error.ts";
 import { createSecondReaders, type SecondReaders } from "./second-readers.ts";
 import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
 import { writeVerdict } from "./write-verdict.ts";
@@ -88,7 +89,7 @@ export async function verifySegment(
       if (verdict.kind === "begun" && verdict.differences.length > 0) continue;
       failures += 1;
       isAnswered = true;
-      readers.refused();
+      readers.refused({ isContradiction: true });
       // A single block is decided by its proof: the range shrinks until it is one.
       const isStuck = verdict.kind === "deceptive" || failures >= 2 * context.pool.endpoints.length;
       if (isStuck) {
@@ -97,16 +98,17 @@ export async function verifySegment(
       }
     } catch (error) {
       signal.throwIfAborted();
-      const judgement = judgeFailure(error);
-      if (judgement.kind === "give-up") throw error;
+      const isContradiction = error instanceof ContradictionError;
+      const kind = isContradiction ? "ask-less" : judgeFailure(error).kind;
+      if (kind === "give-up") throw error;
       cause = error;
       failures += 1;
       // Endpoints that do not answer dispute nothing.
-      if (judgement.kind === "wait") {
+      if (kind === "wait") {
         if (readers.isSilence(error) || (failures >= attempts && !isAnswered)) throw error;
       } else {
         isAnswered = true;
-        readers.refused();
+        readers.refused({ isContradiction });
       }
       // A smaller range is answered more easily, by fewer requests, for any reason of the failure.
       span = Math.max(1, Math.floor(width / 2));
@@ -129,7 +131,8 @@ async function readAgain(
   for (let reading = 0; reading < (isOpen ? readingsOfOpenEnd : 1); reading++) {
     const endpoint = readers.next(isOpen);
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
-    verdict = await verifyRange(context, endpoint, question);
+    const isContradicted = readers.isContradicted();
+    verdict = await verifyRange(context, endpoint, { ...question, isContradicted });
     // The added transfers are true, but may not be all: an answer that was cut adds its beginning.
     if (isOpen && verdict.kind === "agreed" && verdict.differences.length > 0)
       return { ...verdict, kind: "begun" };
