@@ -103,7 +103,7 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     ["GET /files/*rest", 'a wildcard with a name ("*rest")'],
     ["GET /files/*rest/raw", 'a wildcard with a name ("*rest")'],
     ["GET /items{/:id}", "an optional part in braces"],
-    ["GET /items/:name{.:type}", "an optional part in braces"],
+    ["GET /items/:name{.:type}", 'an optional part in braces; write "/:name?" or ".:name?"'],
     ["GET /items{-:id}", "an optional part in braces"],
   ])(
     "refuses %s on Express 4, which takes it for text: its handler would be free",

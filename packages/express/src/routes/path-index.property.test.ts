@@ -34,6 +34,7 @@ const keySegment = fc.constantFrom(
   ":x(a|b)",
   "*",
   "*rest",
+  "{*rest}",
   "a*",
   "?",
   "+",
@@ -159,6 +160,17 @@ describe("among 10,000 routes", () => {
     index.add("/:any/v1/item-7/:id", "another");
     expect(index.find("/api/v1/absent/1")).toEqual([]);
     expect(index.find("/API/v1/Item-7/1")).toEqual([paths[7], "another"]);
+  });
+
+  it.each(["*", "*rest", "{*rest}"])("one that ends with %s is compared in its folder", (end) => {
+    const index = createPathIndex<string>();
+    index.add(`/files/${end}`, "files");
+    expect(index.find("/absent/1")).toEqual([]);
+    expect(["/files", "/files/", "/files/a/b"].map(index.find)).toEqual([
+      ["files"],
+      ["files"],
+      ["files"],
+    ]);
   });
 
   it("reading them compiles no path for each pair, nor for each key", () => {

@@ -97,8 +97,8 @@ const anyText = Symbol("any text");
 
 /** Text that matches itself alone, in any letter case. */
 const plainText = /^[\w.~%@,;=&'-]+$/;
-/** A wildcard of either Express, or a text that begins with one. */
-const wildcard = /^\*\w*$/;
+/** A wildcard of either Express, one that may be empty, or a text that begins with one. */
+const wildcard = /^(?:\*\w*|\{\*\w+\})$/;
 
 /** The segments by which a route's path can be excluded. */
 function stepsOf(path: string): (string | typeof anyText)[] {

@@ -34,9 +34,9 @@ export function readRouteKey(key: string, router: object): ReadRouteKey {
   if (/(^|\/)\.{1,2}(\/|$)/.test(path) || path.includes("//")) {
     return refuse('has an empty, "." or ".." segment, which no client sends');
   }
-  const bracketed = /\/\[(\w+)\](?=\/|$)/.exec(path)?.[1];
-  if (bracketed !== undefined) {
-    return refuse(`has a parameter in brackets: write ":${bracketed}"`);
+  const bracketed = /\/(?:\[(\w+)\]|\{(\w+)\})(?=\/|$)/.exec(path);
+  if (bracketed !== null) {
+    return refuse(`has a parameter in brackets: write ":${bracketed[1] ?? bracketed[2]}"`);
   }
   const problem = problemOfPath(router, path);
   if (problem !== undefined) {
@@ -59,7 +59,9 @@ function findSyntaxOf5(path: string): string | undefined {
   const name = /\/\*([A-Za-z_]\w*)(?=\/|$)/.exec(path)?.[1];
   if (name !== undefined) return `a wildcard with a name ("*${name}"); write "*"`;
   // An expression may have a quantifier: "/:year(\\d{4})".
-  if (/(?<!\\)\{[^\d,]/.test(path)) return 'an optional part in braces; write "/:name?"';
+  if (/(?<!\\)\{[^\d,]/.test(path)) {
+    return 'an optional part in braces; write "/:name?" or ".:name?"';
+  }
   return undefined;
 }
 
