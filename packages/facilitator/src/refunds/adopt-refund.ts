@@ -2,8 +2,7 @@ import type { Address } from "@coinslot/protocol";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundedPayment, RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
-import { findRefundExecution } from "./find-execution.ts";
-import { isRefundUsed } from "./is-refund-used.ts";
+import { findRefundExecution, isExecutionOnChain } from "./find-execution.ts";
 import type { RefundReading } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
@@ -34,6 +33,12 @@ export async function adoptRefund(
     maxBlocks: BigInt(refunds.settings.searchBlocks),
   });
   searches.delete(row.id);
+  if (
+    execution.outcome !== "unknown" &&
+    !(await isExecutionOnChain(settlement.network, row, { account, value, execution }))
+  ) {
+    return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
+  }
   switch (execution.outcome) {
     case "moved": {
       const { transactionHash, blockNumber, blockHash } = execution.inclusion;
@@ -53,9 +58,7 @@ export async function adoptRefund(
     }
     case "cancelled": {
       const depth = reading.blockNumber - execution.blockNumber;
-      const cancelledAt = { account, blockNumber: Number(execution.blockNumber) };
-      const isDeep = depth >= BigInt(settlement.network.finalAfter);
-      return isDeep && (await isRefundUsed(settlement, row, cancelledAt))
+      return depth >= BigInt(settlement.network.finalAfter)
         ? later(refunds, 0, { state: "void", cause: "cancelled" })
         : later(refunds, looks.soon, { state: "waiting", cause: "cancelled" });
     }

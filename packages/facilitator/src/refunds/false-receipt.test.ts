@@ -1,5 +1,6 @@
-import type { Devnet } from "@coinslot/devnet";
-import { isHex, keccak256 } from "viem";
+import { rm } from "node:fs/promises";
+import { backUpDatabase, type Devnet } from "@coinslot/devnet";
+import { isHex, keccak256, toEventSelector } from "viem";
 import { afterEach, expect, it, vi } from "vitest";
 import * as z from "zod";
 import type { RefundOptions } from "../configuration/refund-options.ts";
@@ -37,13 +38,16 @@ async function readReceipt(rpcUrl: string, hash: string): Promise<object> {
  * A node that sends the first transaction while it is armed into a block that leaves the chain. It
  * names the hash of the one in its place.
  */
-async function startForger(devnet: Devnet, isArmed: () => boolean): Promise<NodeProxy> {
+async function startForger(
+  devnet: Devnet,
+  lies: { isArmed: boolean; isTold: boolean },
+): Promise<NodeProxy> {
   const forged = new Map<unknown, object>();
   proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
-    if (method === "eth_getTransactionReceipt" && forged.has(raw)) {
+    if (method === "eth_getTransactionReceipt" && forged.has(raw) && lies.isTold) {
       return { result: forged.get(raw) };
     }
-    const isSent = method === "eth_sendRawTransaction" && isArmed();
+    const isSent = method === "eth_sendRawTransaction" && lies.isArmed;
     if (!isSent || !isHex(raw) || forged.size > 0) return ask();
     const hash = await devnet.client.sendRawTransaction({ serializedTransaction: raw });
     const receipt = await vi.waitFor(() => readReceipt(devnet.rpcUrl, hash), patience);
@@ -65,7 +69,7 @@ async function payByFalseReceipt(
 ) {
   const { nodes = 2, refunds = withFloat.refunds } = options;
   const { devnet, balanceOf, pay, start } = here;
-  const forger = await startForger(devnet, () => true);
+  const forger = await startForger(devnet, { isArmed: true, isTold: true });
   const rpcUrls = [forger.url, devnet.rpcUrl].slice(0, nodes);
   const facilitator = await start({
     refunds,
@@ -93,19 +97,69 @@ it.each([1, 2])(
   },
 );
 
-it("a refund that is in a block by one node's false receipt alone is not final", async () => {
+it("a refund that is in a block by one node's false receipt alone is sent again", async () => {
   const here = await begin("sqlite");
   const { devnet, start, balanceOf } = here;
-  const lies = { isArmed: false };
-  const forger = await startForger(devnet, () => lies.isArmed);
+  const lies = { isArmed: false, isTold: true };
+  const forger = await startForger(devnet, lies);
   const rpcUrls = [forger.url, devnet.rpcUrl];
   const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
   const payment = await settled(facilitator, here);
   lies.isArmed = true;
+  const states: string[] = [];
+  facilitator.onEvent((event) => {
+    if (event.type === "refund_changed") states.push(event.state);
+  });
   const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
-  await becomes(facilitator, here, refund, { state: "confirmed", cause: "chain" });
-  expect(await balanceOf(floatAccount.address)).toBe(10_000n);
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(states.join()).toMatch(/confirmed,(sent|final)/);
+  }, patience);
+  expect(states).not.toContain("final");
+  lies.isTold = false;
+  await becomes(facilitator, here, refund, { state: "final" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
 });
+
+it("a refund that one node alone shows as cancelled is not void, and adopted once that node is honest", async () => {
+  const here = await begin("sqlite");
+  const { devnet, start, balanceOf, ledger } = here;
+  const first = await start(withFloat);
+  const payment = await settled(first, here);
+  await devnet.mine(3);
+  await first.close();
+  const backup = await backUpDatabase(ledger.url);
+  const second = await start(withFloat);
+  const lost = await second.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(second, here, lost, { state: "final" });
+  await second.close();
+  await backup.restore();
+  for (const suffix of ["-wal", "-shm"]) {
+    await rm(ledger.url.slice("sqlite:".length) + suffix, { force: true });
+  }
+  const [used, cancelled] = [
+    toEventSelector("AuthorizationUsed(address,bytes32)"),
+    toEventSelector("AuthorizationCanceled(address,bytes32)"),
+  ];
+  let isLying = true;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    const isAboutLogs = method === "eth_getLogs" || method === "eth_getTransactionReceipt";
+    if (!isLying || !isAboutLogs) return ask();
+    const answer = JSON.stringify(await ask()).replaceAll(used, cancelled);
+    return z.object({ result: z.unknown() }).parse(JSON.parse(answer));
+  });
+  const rpcUrls = [proxy.url, devnet.rpcUrl];
+  const third = await start({
+    ...withFloat,
+    network: { ...withFloat.network, rpcUrls },
+    times: { refundMs: 100 },
+  });
+  const again = await third.refunds.create({ payment, idempotencyKey: "2" });
+  await becomes(third, here, again, { state: "waiting", cause: "chain" });
+  isLying = false;
+  await becomes(third, here, again, { state: "final", cause: "executed_elsewhere" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+}, 120_000);
 
 it("a refund waits, too, where the payer has cancelled the authorization behind a false receipt", async () => {
   const here = await begin("sqlite");

@@ -1,9 +1,11 @@
+import type { RpcPool, RpcRequester } from "@coinslot/chain";
 import type { Address, Hex } from "@coinslot/protocol";
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
 import type { Inclusion } from "../ledger/payments/ledger-payment.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { SettlementNetwork } from "../settle/context.ts";
+import { isConfirmed } from "./is-confirmed.ts";
 
 /** The chain's events about the nonce of a refund. */
 export type RefundExecution =
@@ -15,6 +17,9 @@ export type RefundExecution =
   | { outcome: "cancelled"; blockNumber: bigint }
   /** Used, and not found down to this block, or unreadable. */
   | { outcome: "unknown"; searchedTo: bigint };
+
+/** An execution whose events were found. */
+type KnownExecution = Exclude<RefundExecution, { outcome: "unknown" }>;
 
 /**
  * Looks for the `Transfer` of a used nonce, with whatever amount, in the newest of some blocks.
@@ -34,6 +39,43 @@ export async function findRefundExecution(
   },
 ): Promise<RefundExecution> {
   const { account, value, fromBlock, toBlock, maxBlocks } = options;
+  const oldest = toBlock > maxBlocks ? toBlock - maxBlocks : 0n;
+  const searchedTo = fromBlock > oldest ? fromBlock : oldest;
+  const range = { account, value, fromBlock: searchedTo, toBlock };
+  return (await explainUse(rpc, row, range)) ?? { outcome: "unknown", searchedTo };
+}
+
+/**
+ * True if each endpoint that answers has the same events about a refund's nonce, in their block.
+ * They say that nothing is to be sent any more, and how much was.
+ */
+export function isExecutionOnChain(
+  { rpc }: { rpc: RpcPool },
+  row: RefundRow,
+  options: { account: Address; value: bigint; execution: KnownExecution },
+): Promise<boolean> {
+  const { account, value, execution } = options;
+  const block =
+    execution.outcome === "cancelled"
+      ? execution.blockNumber
+      : BigInt(execution.inclusion.blockNumber);
+  const content = (each: KnownExecution) =>
+    `${each.outcome} ${each.outcome === "moved" ? each.value : ""}`;
+  return isConfirmed(rpc, async (endpoint) => {
+    const range = { account, value, fromBlock: block, toBlock: block };
+    const seen = await explainUse(endpoint, row, range);
+    if (seen?.outcome === "unknown") return undefined;
+    return seen !== undefined && content(seen) === content(execution);
+  });
+}
+
+/** @returns `undefined` where the blocks have no event about the nonce */
+async function explainUse(
+  rpc: RpcRequester,
+  row: RefundRow,
+  range: { account: Address; value: bigint; fromBlock: bigint; toBlock: bigint },
+): Promise<RefundExecution | undefined> {
+  const { account, value, fromBlock, toBlock } = range;
   const scheme = schemeOf({ kind: "eip3009" });
   const id = { network: row.network, asset: row.asset, payer: account, nonce: row.nonce };
   const claim = {
@@ -49,17 +91,16 @@ export async function findRefundExecution(
     },
     signature: "0x" as Hex,
   };
-  const oldest = toBlock > maxBlocks ? toBlock - maxBlocks : 0n;
-  const searchedTo = fromBlock > oldest ? fromBlock : oldest;
-  const unknown = { outcome: "unknown", searchedTo } as const;
+  const unknown = { outcome: "unknown", searchedTo: fromBlock } as const;
   const found = await scheme.findExecutions({
     rpc,
     claims: [claim],
-    fromBlock: () => searchedTo,
+    fromBlock: () => fromBlock,
     toBlock,
   });
   const execution = found.get(claim);
-  if (execution === undefined || execution.outcome === "unknown") return unknown;
+  if (execution === undefined) return undefined;
+  if (execution.outcome === "unknown") return unknown;
   if (execution.outcome === "executed") {
     return { outcome: "moved", value, inclusion: execution.inclusion };
   }

@@ -1,12 +1,13 @@
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
-import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import type { Inclusion, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import { getPayments } from "../ledger/queries/list-payments.ts";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
+import { undoFinalPayments } from "../ledger/transactions/undo-final-blocks.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { planResumed } from "../settle/fleet/plan-payments.ts";
-import { isRefundUsed } from "./is-refund-used.ts";
+import { findUse } from "./find-use.ts";
 import { followOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
@@ -38,17 +39,17 @@ export async function followRefund(
   switch (operation.state) {
     case "confirmed": {
       const { inclusion, confirmedAt, authorization } = operation;
-      const isDenied =
-        operation.finalAt !== undefined &&
-        settlement !== undefined &&
-        !(await isRefundUsed(settlement, row, {
-          account: authorization.payer,
-          blockNumber: inclusion?.blockNumber ?? 0,
-        }));
-      const finalAt = isDenied ? undefined : operation.finalAt;
-      return later(refunds, isDenied ? looks.waiting : looks.soon, {
+      const isLast = operation.finalAt !== undefined && settlement !== undefined;
+      const at = { account: authorization.payer, blockNumber: inclusion?.blockNumber ?? 0 };
+      const vote = isLast ? await findUse(settlement, row, at) : "confirmed";
+      if (vote === "denied" && settlement !== undefined && inclusion !== undefined) {
+        return takeBack(refunds, { row, settlement, operation, inclusion });
+      }
+      const isDisputed = vote === "disputed";
+      const finalAt = vote === "confirmed" ? operation.finalAt : undefined;
+      return later(refunds, isDisputed ? looks.waiting : looks.soon, {
         state: finalAt === undefined ? "confirmed" : "final",
-        cause: isDenied ? "chain" : null,
+        cause: isDisputed ? "chain" : null,
         transaction_hash: inclusion?.transactionHash ?? null,
         block_number: inclusion?.blockNumber ?? null,
         block_hash: inclusion?.blockHash ?? null,
@@ -64,6 +65,36 @@ export async function followRefund(
     default:
       return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
   }
+}
+
+/**
+ * A final operation that no endpoint has executed: its receipt was false. It is queued again, as
+ * after a reorganisation deeper than final. Its nonce is used once, whoever has lied.
+ */
+async function takeBack(
+  refunds: RefundsContext,
+  options: {
+    row: RefundRow;
+    settlement: NetworkSettlement;
+    operation: LedgerPayment;
+    inclusion: Inclusion;
+  },
+): Promise<RefundChange> {
+  const { row, settlement, operation, inclusion } = options;
+  const { ledger, logger } = refunds.context;
+  const { blockNumber: number, blockHash: hash } = inclusion;
+  await undoFinalPayments(ledger, {
+    network: row.network,
+    ids: [operation.id],
+    blocks: [{ number, hash }],
+    unusedAtBlock: number,
+  });
+  logger.error(
+    { refund: row.id, payment: row.payment_id, transactionHash: inclusion.transactionHash },
+    "a refund was final by a false receipt: no endpoint has executed it, and it is sent again",
+  );
+  planResumed(settlement, operation.id);
+  return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
 }
 
 /** Its authorization is over, unused or used for another amount: the chain is asked which. */
@@ -133,7 +164,9 @@ async function followAdopted(
   } as const;
   const { blockNumber } = receipt;
   const isDeep = depth >= network.finalAfter;
-  if (isDeep && (await isRefundUsed(settlement, row, { account: float, blockNumber }))) {
+  const vote = isDeep && (await findUse(settlement, row, { account: float, blockNumber }));
+  if (vote === "denied") return signAgain(refunds);
+  if (vote === "confirmed") {
     return later(refunds, 0, {
       state: "final",
       ...inBlock,
@@ -142,9 +175,10 @@ async function followAdopted(
     });
   }
   return depth >= network.serveAfter({ value })
-    ? later(refunds, looks.soon, {
+    ? later(refunds, vote === "disputed" ? looks.waiting : looks.soon, {
         state: "confirmed",
         ...inBlock,
+        ...(vote === "disputed" && { cause: "chain" }),
         confirmed_at: row.confirmed_at ?? now,
       })
     : later(refunds, looks.soon, { state: "sent", ...inBlock, confirmed_at: null });

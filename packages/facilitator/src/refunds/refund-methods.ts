@@ -166,11 +166,12 @@ async function importOne(
     );
   }
   const value = ledger.dialect.amount.decode(row.amount);
-  const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
+  const accounts = [...new Set([float, ...(await accountsOf(refunds, row))])];
+  const reading = await readRefund(settlement.network, row, { accounts, float, value });
   if (reading.usedBy.length > 0 || reading.isUnreadable) {
     throw new RefundError("wrong_state", "The refund was executed before, or cannot be read now");
   }
-  const others = (await accountsOf(refunds, row)).filter((each) => each !== float);
+  const others = accounts.filter((each) => each !== float);
   if (!(await isFreeOf(refunds, { row, accounts: others }))) {
     throw new RefundError(
       "wrong_state",

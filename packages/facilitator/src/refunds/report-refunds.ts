@@ -20,10 +20,11 @@ export function reportRefunds(
   metrics.refunds.inc({ network, state });
   const amount = ledger.dialect.amount.decode(change?.amount ?? row.amount);
   if (isPaid(state) && !isPaid(row.state)) void countRefunded(context, { ...row, amount });
-  if (needsHelp.some((each) => each === state)) {
+  const isDenied = state === "confirmed" && cause === "chain";
+  if (isDenied || needsHelp.some((each) => each === state)) {
     logger.warn(
       { refund: row.id, payment: row.payment_id, network, state, cause, amount: amount.toString() },
-      "a refund waits",
+      isDenied ? "an endpoint denies a refund that another one shows in a block" : "a refund waits",
     );
   }
   emit({

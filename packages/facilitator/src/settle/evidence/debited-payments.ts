@@ -1,13 +1,9 @@
-import {
-  type BlockWatcher,
-  type Clock,
-  type RpcRequester,
-  RpcUnavailableError,
-} from "@coinslot/chain";
+import type { BlockWatcher, Clock, RpcCall, RpcRequester } from "@coinslot/chain";
 import { hexWord } from "../../evm/word.ts";
 import type { BalanceKey } from "../../ledger/payments/committed-balance.ts";
 import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
-import { readAuthorizationStates, wordSchema } from "./authorization-states.ts";
+import { schemeOf } from "../../schemes/registry.ts";
+import { stateCall, wordOf } from "./authorization-states.ts";
 
 /** Open payments that are missing in their payer's balance already. */
 export interface DebitedPayments {
@@ -47,94 +43,66 @@ export function createDebitedPayments({
   watcher: Pick<BlockWatcher, "subscribe">;
   clock: Pick<Clock, "now">;
 }): DebitedPayments {
-  const states = createReadings<boolean>();
-  const balances = createReadings<bigint>();
+  /** Words that the token returned. Insertion order is age order. */
+  const cached = new Map<string, Promise<bigint | undefined>>();
   let begunAt = clock.now();
-  const forget = () => {
-    states.clear();
-    balances.clear();
-    begunAt = clock.now();
-  };
   watcher.subscribe(
     ({ type }) => {
-      if (type === "reorganised" || type === "reset") forget();
+      if (type === "reorganised" || type === "reset") cached.clear();
     },
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
 
-  /** By the number of the block, whatever the newest one is meanwhile. */
-  async function readBalance({ asset, payer }: BalanceKey, blockNumber: bigint) {
-    const params = [
-      { to: asset, data: `${balanceSelector}${hexWord(payer)}` },
-      `0x${blockNumber.toString(16)}`,
-    ];
-    const [answer] = await rpc.requestMany([{ method: "eth_call", params }], {
-      minBlock: blockNumber,
-    });
-    if (answer?.ok === false && answer.error instanceof RpcUnavailableError) throw answer.error;
-    return wordSchema.safeParse(answer?.ok ? answer.result : undefined).data;
+  /** All that is not known in one request: a node may have the next block between two. */
+  async function read(calls: ReadonlyMap<string, RpcCall>, minBlock: bigint) {
+    const unread = [...calls].filter(([key]) => !cached.has(key));
+    if (unread.length > 0) {
+      const asked = unread.map(([, call]) => call);
+      const reading = rpc.requestMany(asked, { minBlock }).then((answers) => answers.map(wordOf));
+      for (const [index, [key]] of unread.entries()) {
+        cached.set(
+          key,
+          reading.then((words) => words[index]),
+        );
+      }
+    }
+    const readings = [...calls.keys()].map((key) => cached.get(key));
+    for (const oldest of cached.keys()) {
+      if (cached.size <= maxCached) break;
+      cached.delete(oldest);
+    }
+    try {
+      const words = await Promise.all(readings);
+      // No answer is none: the next caller asks again.
+      for (const [index, key] of [...calls.keys()].entries()) {
+        if (words[index] === undefined) cached.delete(key);
+      }
+      return words;
+    } catch (error) {
+      for (const [key] of unread) cached.delete(key);
+      throw error;
+    }
   }
 
   return {
-    async find({ payments, of, blockNumber }) {
-      if (clock.now() - begunAt >= freshMs) forget();
-      const [used, [balance]] = await Promise.all([
-        states.read(
-          payments.map(({ id }) => `${id}/${blockNumber}`),
-          (indexes) =>
-            readAuthorizationStates({
-              rpc,
-              payments: payments.filter((_, index) => indexes.includes(index)),
-              blockNumber,
-            }),
-        ),
-        balances.read([`${of.asset}/${of.payer}/${blockNumber}`], async () => [
-          await readBalance(of, blockNumber),
-        ]),
+    async find({ payments, of: { asset, payer }, blockNumber }) {
+      if (clock.now() - begunAt >= freshMs) {
+        cached.clear();
+        begunAt = clock.now();
+      }
+      const block = `0x${blockNumber.toString(16)}`;
+      const balanceOf = { to: asset, data: `${balanceSelector}${hexWord(payer)}` };
+      const calls = new Map<string, RpcCall>([
+        [`${asset}/${payer}/${block}`, { method: "eth_call", params: [balanceOf, block] }],
+        ...payments.map((each) => [`${each.id}/${block}`, stateCall(each, block)] as const),
       ]);
-      const debited = payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
+      const [balance, ...states] = await read(calls, blockNumber);
+      const debited = payments.flatMap((payment, index) => {
+        const state = states[index];
+        const { isUsed } = schemeOf(payment);
+        return state !== undefined && isUsed(payment.authorization, state) ? payment.id : [];
+      });
       return { debited, balance };
-    },
-  };
-}
-
-/** Readings that are shared for as long as they are fresh. */
-function createReadings<Value>() {
-  /** Insertion order is age order. */
-  const cached = new Map<string, Promise<Value | undefined>>();
-  return {
-    clear: () => cached.clear(),
-    /** @param read reads those that are not known, by their places among the keys */
-    async read(
-      keys: readonly string[],
-      read: (indexes: readonly number[]) => Promise<readonly (Value | undefined)[]>,
-    ): Promise<(Value | undefined)[]> {
-      const unread = keys.flatMap((key, index) => (cached.has(key) ? [] : index));
-      if (unread.length > 0) {
-        const reading = read(unread);
-        for (const [place, index] of unread.entries()) {
-          cached.set(
-            keys[index] ?? "",
-            reading.then((values) => values[place]),
-          );
-        }
-      }
-      const readings = keys.map((key) => cached.get(key));
-      for (const oldest of cached.keys()) {
-        if (cached.size <= maxCached) break;
-        cached.delete(oldest);
-      }
-      try {
-        const values = await Promise.all(readings);
-        // No answer is none: the next caller asks again.
-        for (const [index, key] of keys.entries()) {
-          if (values[index] === undefined) cached.delete(key);
-        }
-        return values;
-      } catch (error) {
-        for (const index of unread) cached.delete(keys[index] ?? "");
-        throw error;
-      }
     },
   };
 }

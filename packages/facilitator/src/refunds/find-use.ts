@@ -2,26 +2,26 @@ import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
-import { isConfirmed } from "./is-confirmed.ts";
+import { askEach, type Vote } from "./is-confirmed.ts";
 import { readUses } from "./read-chain.ts";
 
 /**
- * True if every endpoint that answers shows a refund's nonce as used by an account, finally. A
- * refund that ends is followed no more. So one node's receipt, or event, does not end it: its payer
- * would never be paid. An endpoint that is behind the block, or lacks its state, says nothing.
+ * Whether every endpoint that answers shows a refund's nonce as used by an account. A refund that
+ * ends is followed no more. So one node's receipt does not end it: its payer would never be paid.
+ * An endpoint for which the block is not final says nothing. The newest state is asked: a node may
+ * have pruned that of a final block.
  */
-export function isRefundUsed(
+export function findUse(
   { network: { rpc, finalAfter } }: NetworkSettlement,
   row: RefundRow,
   { account, blockNumber }: { account: Address; blockNumber: number },
-): Promise<boolean> {
-  return isConfirmed(rpc, async (endpoint) => {
+): Promise<Vote> {
+  return askEach(rpc, async (endpoint) => {
     const head = parseBlockHeader(await endpoint.request(blockByNumber("latest")));
-    const final = (head?.number ?? 0n) - BigInt(finalAfter);
-    if (final < BigInt(blockNumber)) return undefined;
+    if (head === undefined || head.number < BigInt(blockNumber + finalAfter)) return undefined;
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts: [account],
-      blockNumber: final,
+      blockNumber: head.number,
     });
     return isUnreadable ? undefined : usedBy.length > 0;
   });
