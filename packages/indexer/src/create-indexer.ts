@@ -9,6 +9,7 @@ import {
   systemClock,
 } from "@coinslot/chain";
 import type { Database } from "@coinslot/storage";
+import type { ChainContext } from "./chain-context.ts";
 import {
   type ChainConfiguration,
   type IndexerConfiguration,
@@ -26,6 +27,7 @@ import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
+import { readChecks } from "./store/checks.ts";
 import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { IndexerSchema } from "./store/schema.ts";
@@ -234,24 +236,28 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const { database, tokens } = await store.opened();
-  const contexts = chains.map(({ chain, trusted, outvoted, progress }) => ({
-    chain,
-    pool: trusted,
-    outvoted,
-    progress,
-    tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
-    database,
-    lease,
-    logger,
-    clock,
-    maxLogs: new Map<number, number>(),
-    evidence: createChainEvidence(),
-    firstReaders: createFirstReaders(),
-    rewrites: { count: 0 },
-    random,
-    onRepair,
-    toleranceOf: createToleranceOfLast(),
-  }));
+  const contexts: ChainContext[] = [];
+  for (const { chain, trusted, outvoted, progress } of chains) {
+    const checks = await readChecks(database.kysely, chain.chainId);
+    contexts.push({
+      chain,
+      pool: trusted,
+      outvoted,
+      progress,
+      tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
+      database,
+      lease,
+      logger,
+      clock,
+      maxLogs: new Map<number, number>(),
+      evidence: createChainEvidence(checks?.proofs),
+      firstReaders: createFirstReaders(),
+      rewrites: { count: 0 },
+      random,
+      onRepair,
+      toleranceOf: createToleranceOfLast(),
+    });
+  }
   try {
     await tellMissed(database, lease, chains);
     await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });

@@ -136,6 +136,31 @@ describe.each(enginesByDay)("false receipts, on $engine", ({ engine, createUrl }
     await expect.poll(status, { timeout: 20_000 }).toMatchObject(isHealthy);
   });
 
+  it("show no chain as unprovable after a restart that was provable before", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const options = {
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    };
+    const first = await startFastIndexer(options);
+    await expectVerified(first, devnet, usdtOf(devnet), finalDepth);
+    await first.close();
+    proxy.set(
+      changing("eth_getBlockReceipts", (answer) => {
+        const result = logsOf(answer).map((receipt) => ({ ...receipt, type: "0x7e" }));
+        return { ...answer, result };
+      }),
+    );
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    await devnet.mine(finalDepth);
+    const second = await startFastIndexer(options);
+    await expectExact(second, devnet, usdtOf(devnet));
+    await expectVerified(second, devnet, usdtOf(devnet), finalDepth);
+    expect((await second.status()).chains[0]?.proofs).toBe("provable");
+  });
+
   it("stop neither these nor later blocks by another root in some", async () => {
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);

@@ -4,7 +4,7 @@ import type { ReceiptsVerdict } from "./receipts-root.ts";
 
 /**
  * Evidence from the blocks of a chain, which decides the accepted kinds of proof. Kept by one
- * process; a restart learns it anew from the first blocks.
+ * process. A restart learns it anew from the first blocks, but for receipts that proved blocks.
  */
 export interface ChainEvidence {
   /**
@@ -36,10 +36,11 @@ const rootsUntilUnprovable = 3;
 const timesUntilOdd = 4;
 const maxOddBlocks = 64;
 
-export function createChainEvidence(): ChainEvidence {
+/** `proofs`: the stored evidence of receipts. One endpoint's false ones must not lower it again. */
+export function createChainEvidence(proofs?: "provable" | "unprovable" | null): ChainEvidence {
   return {
     blooms: "unknown",
-    receipts: "unknown",
+    receipts: proofs === "provable" ? "provable" : "unknown",
     differentRoots: new Set(),
     differentReceipts: new Map(),
   };
