@@ -75,7 +75,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     const wish = { minBlock: BigInt(next - 1), signal };
     const read = async (endpoint: RpcEndpointHandle, by: typeof readRange) => {
       const answer = await by(endpoint, question);
-      options.firstReaders.note(answer.range, endpoint.endpoint);
+      options.firstReaders.note({ tokens, ...answer.range }, endpoint.endpoint);
       return answer;
     };
     try {

@@ -103,7 +103,8 @@ export async function readTransfers(
   );
   const [first] = blocks;
   const last = blocks.at(-1);
-  if (first && last) firstReaders.note({ from: first.number, next: last.number + 1 }, reader);
+  if (first && last)
+    firstReaders.note({ tokens, from: first.number, next: last.number + 1 }, reader);
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)
     logger.warn({ chain: chain.name, oddities }, "Logs that are not transfers");

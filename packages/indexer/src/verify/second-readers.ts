@@ -1,5 +1,6 @@
 import { RpcEndpointError, type RpcEndpointHandle, RpcUnavailableError } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
+import type { KnownToken } from "../store/known-token.ts";
 
 /** Refusals by other endpoints after which the first reader of a range may read it again. */
 const refusalsOfOthers = 6;
@@ -26,13 +27,12 @@ export interface SecondReaders {
  * Endpoints that read a range again: others than its first reader. Else one that hides a transfer
  * agrees with itself, where the first of the list was away for a moment. The first reader may only
  * where the others refuse, or stay away. Where one contradicts, its word alone is not enough. The
- * last of the list comes first.
+ * last of the list comes first. `token`: one of the segment, whose tokens have the same readers.
  */
-export function createSecondReaders({
-  pool,
-  outvoted,
-  firstReaders,
-}: Pick<ChainContext, "pool" | "outvoted" | "firstReaders">): SecondReaders {
+export function createSecondReaders(
+  { pool, outvoted, firstReaders }: Pick<ChainContext, "pool" | "outvoted" | "firstReaders">,
+  token: KnownToken,
+): SecondReaders {
   const endpoints = [...pool.endpoints].reverse();
   const silent = new Set<number>();
   let others: RpcEndpointHandle[] = [];
@@ -57,7 +57,7 @@ export function createSecondReaders({
         isDenied = false;
       }
       at = from;
-      const reader = firstReaders.of(from);
+      const reader = firstReaders.of(token, from);
       const isOther = ({ endpoint }: RpcEndpointHandle) =>
         endpoint !== reader.endpoint && !outvoted.has(endpoint);
       others = reader.endpoint === undefined ? [] : endpoints.filter(isOther);

@@ -73,7 +73,7 @@ async function verifyOnce(
   { count, indexed, next }: Settled,
   { owed, signal }: { owed: { vote: boolean }; signal: AbortSignal },
 ): Promise<void> {
-  const { chain, database, tokens, rewrites, logger } = context;
+  const { chain, database, tokens, rewrites, logger, firstReaders } = context;
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
   const plan = (end: number) => planVerification(tokens, { indexed, verified, next: end });
   const isDue = owed.vote || plan(next).length > 0;
@@ -86,7 +86,7 @@ async function verifyOnce(
   const disputes: DisputedRangeError[] = [];
   const agreed = agreement?.agreed;
   if (agreed !== undefined)
-    for (const segment of plan(Math.min(next, agreed.number + 1))) {
+    for (const segment of plan(Math.min(next, agreed.number + 1)).flatMap(firstReaders.split)) {
       // The next round sees blocks that were rewritten meanwhile once again.
       if (rewrites.count !== count) return;
       const dispute = await verifyUnlessDisputed(context, segment, { agreed, signal });

@@ -44,7 +44,9 @@ export async function verifySegment(
   { agreed, signal }: { agreed: BlockId; signal: AbortSignal },
 ): Promise<void> {
   const { chain, clock, logger, rewrites } = context;
-  const readers = createSecondReaders(context);
+  const [token] = segment.tokens;
+  if (token === undefined) return;
+  const readers = createSecondReaders(context, token);
   const started = rewrites.count;
   const disputes: DisputedRangeError[] = [];
   let { from } = segment;
