@@ -42,6 +42,14 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
   const open = (isExecuted: boolean) =>
     findOpenDeposits(first, { ...depositPlace, isExecuted, limit: 9 });
 
+  /** As its transaction is stored, and in vain. */
+  async function carry(deposit: NewDeposit): Promise<void> {
+    const row = await read(first, deposit);
+    await first.write((transaction) =>
+      recordDepositSent(transaction, { deposit: row, transactionId: word(77) }),
+    );
+  }
+
   it("are queued once by all processes", async () => {
     const deposit = newDeposit();
     const outcomes = await Promise.all([
@@ -90,6 +98,24 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await queueDeposit(tomorrow, newDeposit())).toEqual({ outcome: "queued" });
   });
 
+  describe("deposits under way of one payer", () => {
+    it("take places by each transaction that carries them, also of an attempt in vain before", async () => {
+      const deposit = newDeposit();
+      await queueDeposit(first, deposit);
+      await carry(deposit);
+      await failDeposit(first, await read(first, deposit), { reason });
+      expect(await queueDeposit(first, deposit)).toEqual({ outcome: "queued" });
+      expect(await queueDeposit(first, newDeposit())).toEqual({ outcome: "busy" });
+    });
+
+    it("keep it from further ones of their own network alone", async () => {
+      for (let count = 1; count <= 2; count += 1) await queueDeposit(first, newDeposit());
+      expect(await queueDeposit(first, newDeposit())).toEqual({ outcome: "busy" });
+      const other = newDeposit({ network: "eip155:9746" });
+      expect(await queueDeposit(first, other)).toEqual({ outcome: "queued" });
+    });
+  });
+
   describe("deposits of payers with code", () => {
     const withCode = (number: number, parts: Partial<NewDeposit> = {}) =>
       newDeposit({
@@ -100,14 +126,6 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
         ...parts,
       });
     const empty = { outcome: "code_limited", why: "no_gas_left" };
-
-    /** As its transaction is stored, and in vain. */
-    async function send(deposit: NewDeposit): Promise<void> {
-      const row = await read(first, deposit);
-      await first.write((transaction) =>
-        recordDepositSent(transaction, { deposit: row, transactionId: word(77) }),
-      );
-    }
 
     it("share one gas budget over all processes, until they are executed", async () => {
       const deposits = [withCode(21), withCode(22)];
@@ -156,7 +174,7 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     it("deposits of payers with code that a transaction carried in vain keep their gas for a minute", async () => {
       const deposit = withCode(21, { gas: 800_000n });
       await queueDeposit(first, deposit);
-      await send(deposit);
+      await carry(deposit);
       await failDeposit(first, await read(first, deposit), { reason });
       const other = withCode(22);
       // As after a clock that was set back by an hour.

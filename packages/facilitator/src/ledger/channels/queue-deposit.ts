@@ -216,12 +216,13 @@ async function writeQueued(
 
 /**
  * The limit that a new deposit is beyond; `undefined`: none. Those of its payer that are under way
- * may all fail at once, where its balance goes before them: they take places among the failed ones.
+ * may all fail at once, where its balance goes before them: they take places among the failed ones,
+ * with each transaction that has carried them, and the next one.
  */
 async function findLimit(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
-  { signer, payer, limits }: WantedDeposit,
+  { network, signer, payer, limits }: WantedDeposit,
 ): Promise<QueueOutcome | undefined> {
   const since = ledger.now() - dayMs;
   const newest = transaction
@@ -248,11 +249,18 @@ async function findLimit(
     limits.failedPerPayer,
   );
   if (waits.length > 0) return { outcome: "limited", retryAfterMs: Math.max(...waits) };
+  // A network whose node is down keeps its own.
   const underWay = await ofPayer
+    .select("state")
+    .where("network", "=", network)
     .where("state", "in", ["queued", "sent"])
     .limit(limits.failedPerPayer)
     .execute();
-  return failed + underWay.length < limits.failedPerPayer ? undefined : { outcome: "busy" };
+  let places = 0;
+  for (const { state, attempts } of underWay) {
+    places += Math.max(1, attempts + (state === "queued" ? 1 : 0));
+  }
+  return failed + places < limits.failedPerPayer ? undefined : { outcome: "busy" };
 }
 
 /**
