@@ -9,6 +9,8 @@ export interface ClaimMemory extends KnownReceivers {
   maxRows: Map<Address, number>;
   /** Channels whose rows could not be claimed, until the next attempt. */
   rests: Rests<Hex>;
+  /** Channels that not all endpoints show as paid, until these are asked again. */
+  disagreed: Rests<Hex>;
   /** When all endpoints were asked last, by the clock. */
   lookedAt: number;
   /** Channels with unclaimed money as seen then, by the endpoint with most of it at risk. */
@@ -23,6 +25,7 @@ export function createClaimMemory(): ClaimMemory {
   return {
     maxRows: new Map(),
     rests: new Map(),
+    disagreed: new Map(),
     lookedAt: Number.NEGATIVE_INFINITY,
     sightings: new Map(),
     sighted: new Map(),

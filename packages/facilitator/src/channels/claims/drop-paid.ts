@@ -1,44 +1,63 @@
 import type { Hex } from "@coinslot/protocol";
 import { dropDue } from "../../ledger/channels/channel-dues.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
+import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readByEach } from "../watch/read-by-each.ts";
 import { isPast } from "./choose-claims.ts";
+import type { ClaimMemory } from "./claim-memory.ts";
 
 /**
  * Takes channels off the dues of which nothing is to be claimed: the chain has paid all of it
  * finally, or too little is left. None of them is read again before its next charge. So each
- * endpoint that answers has to show the sum as claimed.
+ * endpoint that answers has to show the sum as claimed, finally. A channel that they disagree about
+ * rests.
  *
  * @returns the others
  * @throws DatabaseError
  */
 export async function dropPaid(
-  { context: { ledger }, settings, settlement, place }: ChannelsContext,
+  channels: ChannelsContext,
+  memory: ClaimMemory,
   dues: readonly ClaimableChannel[],
 ): Promise<ClaimableChannel[]> {
-  const now = ledger.now();
+  const { context, settings, settlement } = channels;
+  const { ledger, clock } = context;
+  const now = clock.now();
   /** The least sum that has to be claimed, by channel. */
   const leastOf = new Map<Hex, bigint>();
+  const finalIds: Hex[] = [];
+  const headIds: Hex[] = [];
   for (const due of dues) {
     const { charged, channelId } = due.channel;
-    const isPaid = (due.state?.final?.totalClaimed ?? 0n) >= charged;
-    if (isDust(due, settings, now)) leastOf.set(channelId, charged - settings.claimCost + 1n);
-    else if (isPaid) leastOf.set(channelId, charged);
+    if ((memory.disagreed.get(channelId)?.until ?? 0) > now) continue;
+    const final = due.state?.final;
+    const isPaid = (final?.totalClaimed ?? 0n) >= charged;
+    const isSmall = isDust(due, settings, ledger.now());
+    if (!isPaid && !isSmall) continue;
+    leastOf.set(channelId, isSmall ? charged - settings.claimCost + 1n : charged);
+    // A node may keep too few states for a final one.
+    (final === undefined ? headIds : finalIds).push(channelId);
   }
   if (leastOf.size === 0) return [...dues];
-  const ids = [...leastOf.keys()];
-  const votes = await readByEach(settlement.network, { contract: place.contract, ids });
+  const { finalAfter: depth } = settlement.network;
+  const votes = new Map([
+    ...(await readByEach(channels, { ids: finalIds, depth })),
+    ...(await readByEach(channels, { ids: headIds })),
+  ]);
   const left: ClaimableChannel[] = [];
   for (const due of dues) {
     const { channel } = due;
-    const least = leastOf.get(channel.channelId);
+    const { channelId, charged } = channel;
+    const least = leastOf.get(channelId);
+    const readings = votes.get(channelId) ?? [];
     const isAgreed =
       least !== undefined &&
-      votes.length > 0 &&
-      votes.every((vote) => (vote.get(channel.channelId)?.totalClaimed ?? -1n) >= least);
-    const claimed = channel.charged;
-    if (!isAgreed || !(await dropDue(ledger, { ...channel, claimed }))) left.push(due);
+      readings.length > 0 &&
+      readings.every(({ totalClaimed }) => totalClaimed >= least);
+    if (isAgreed) memory.disagreed.delete(channelId);
+    else if (least !== undefined) backOff(memory.disagreed, channelId, { now });
+    if (!isAgreed || !(await dropDue(ledger, { ...channel, claimed: charged }))) left.push(due);
   }
   return left;
 }

@@ -55,7 +55,7 @@ export async function planClaims(
   for (const { config } of dues) {
     memory.receivers?.set(`${config.receiver}/${config.token}`, config);
   }
-  const left = await seeWithdrawals(channels, memory, await dropPaid(channels, dues));
+  const left = await seeWithdrawals(channels, memory, await dropPaid(channels, memory, dues));
   measureClaims(channels, left);
   const maxRows = maxClaimRows;
   const now = ledger.now();

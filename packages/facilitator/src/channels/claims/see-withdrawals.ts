@@ -52,16 +52,14 @@ export async function seeWithdrawals(
 
 /** Of each channel, the reading with the most unclaimed money at risk. */
 async function look(
-  { settlement: { network }, place: { contract } }: ChannelsContext,
+  channels: ChannelsContext,
   dues: readonly ClaimableChannel[],
 ): Promise<Map<Hex, ChannelReading>> {
   const ids = dues.map(({ channel }) => channel.channelId);
-  const votes = await readByEach(network, { contract, ids });
+  const votes = await readByEach(channels, { ids });
   const sightings = new Map<Hex, ChannelReading>();
   for (const { channel } of dues) {
-    for (const vote of votes) {
-      const reading = vote.get(channel.channelId);
-      if (reading === undefined) continue;
+    for (const reading of votes.get(channel.channelId) ?? []) {
       const known = sightings.get(channel.channelId);
       const before = known === undefined ? 0n : moneyAtRisk(channel, known);
       if (moneyAtRisk(channel, reading) > before) sightings.set(channel.channelId, reading);

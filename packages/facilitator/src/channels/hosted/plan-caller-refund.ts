@@ -65,17 +65,12 @@ export async function planCallerRefund(
   network: HostedNetwork,
   { refund, rows }: { refund: Refund; rows: readonly CallerRow[] },
 ): Promise<RefundPlan | Refused> {
-  const { settlement, place } = network.escrow;
   const { channelId } = refund.voucher;
   const reading = await readOne(network, channelId, await readHead(network));
   const planned = planRefund(hosted, refund, rows, reading);
   if ("state" in planned) return planned;
-  const { contract } = place;
-  const votes = await readByEach(settlement.network, { contract, ids: [channelId] });
-  const plans = votes.flatMap((vote) => {
-    const each = vote.get(channelId);
-    return each === undefined ? [] : [planRefund(hosted, refund, rows, each)];
-  });
+  const votes = await readByEach(network.escrow, { ids: [channelId] });
+  const plans = (votes.get(channelId) ?? []).map((each) => planRefund(hosted, refund, rows, each));
   const isAgreed = plans.every((plan) => "amount" in plan && plan.amount >= planned.amount);
   if (plans.length === 0 || !isAgreed) {
     throw new FacilitatorError("Nodes disagree about the channel", { kind: "unavailable" });

@@ -145,13 +145,13 @@ async function conclude(
   const { ledger, logger } = context;
   const left = atHead.balance - baseOf(channel.charged, atHead.totalClaimed);
   const { network } = place;
+  memory.rests.delete(refund.id);
+  memory.inVain.delete(refund.id);
   if (moved === undefined) {
     // A node may have left the event out.
     if (isOverdue(channels, refund)) await fail(channels, refund, left > 0n ? notSent : noBalance);
     return;
   }
-  memory.rests.delete(refund.id);
-  memory.inVain.delete(refund.id);
   const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;
   if (moved.refunded < signed.amount && wanted > 0n && left > 0n) {
     logger.warn(
@@ -171,15 +171,14 @@ type Moved = ReturnType<typeof sumOf>;
 
 /** Whether each endpoint that answers has the nonce passed at `finalAfter`: else it may be good. */
 async function isPassedForEach(
-  { settlement: { network }, place: { contract } }: ChannelsContext,
+  channels: ChannelsContext,
   { refund: { channelId } }: RefundCase,
   nonce: bigint,
 ): Promise<boolean> {
-  const depth = network.finalAfter;
-  const votes = await readByEach(network, { contract, ids: [channelId], depth });
-  return (
-    votes.length > 0 && votes.every((vote) => (vote.get(channelId)?.refundNonce ?? 0n) > nonce)
-  );
+  const depth = channels.settlement.network.finalAfter;
+  const votes = await readByEach(channels, { ids: [channelId], depth });
+  const readings = votes.get(channelId) ?? [];
+  return readings.length > 0 && readings.every(({ refundNonce }) => refundNonce > nonce);
 }
 
 /** The channel at `finalAfter`; `undefined` where the node keeps too few states. */
@@ -216,11 +215,14 @@ async function resend(
     logger.error({ network, channel, error }, "a channel's refund cannot be sent at the moment");
     return;
   }
-  if (transaction.state === "included") {
-    const tries = (inVain.get(refund.id) ?? 0) + 1;
-    inVain.set(refund.id, tries);
-    if (tries >= maxInVain) rests.set(refund.id, { until: now + dayMs, attempts: 0 });
-    if (tries === maxInVain) return;
+  const known = inVain.get(refund.id);
+  if (transaction.state === "included" && transaction.blockNumber !== known?.block) {
+    const tries = (known?.tries ?? 0) + 1;
+    inVain.set(refund.id, { tries, block: transaction.blockNumber });
+    if (tries >= maxInVain) {
+      rests.set(refund.id, { until: now + dayMs, attempts: 0 });
+      return;
+    }
   }
   await send(channels, found, signed);
 }

@@ -1,7 +1,8 @@
 import type { ChannelRefusalReason } from "@coinslot/protocol";
+import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { type ChannelVote, readByEach } from "../watch/read-by-each.ts";
+import { readByEach } from "../watch/read-by-each.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
 import { type RefundCase, readAtDepth } from "./refund-round.ts";
 
@@ -74,20 +75,20 @@ export async function planRefund(
  * charged money. One for a nonce to come is never good, and locks its channel.
  */
 async function isAgreed(
-  { settlement: { network }, settings, place: { contract } }: ChannelsContext,
+  channels: ChannelsContext,
   { refund: { channelId }, channel: { charged } }: RefundCase,
   { nonce, amount }: RefundPlan,
 ): Promise<boolean> {
-  const votes = await readByEach(network, { contract, ids: [channelId] });
-  const isFine = (vote: ChannelVote) => {
-    const reading = vote.get(channelId);
-    if (reading?.refundNonce !== nonce) return false;
+  const { settings } = channels;
+  const readings = (await readByEach(channels, { ids: [channelId] })).get(channelId) ?? [];
+  const isFine = (reading: ChannelReading) => {
+    if (reading.refundNonce !== nonce) return false;
     const base = baseOf(charged, reading.totalClaimed);
     const open = base - reading.totalClaimed;
     const isTaken = reading.withdrawal !== undefined && open >= greater(settings.claimCost, 1n);
     return !isTaken && reading.balance - base >= amount;
   };
-  return votes.length > 0 && votes.every(isFine);
+  return readings.length > 0 && readings.every(isFine);
 }
 
 function lesser(a: bigint, b: bigint): bigint {

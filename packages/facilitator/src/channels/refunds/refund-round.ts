@@ -12,8 +12,8 @@ import { type BlockId, readChannels } from "../watch/read-channels.ts";
 export interface RefundMemory {
   /** Refunds that are not sent again until then. */
   rests: Rests<string>;
-  /** By refund, its transactions that a block has held in vain, and that passed another trial. */
-  inVain: Map<string, number>;
+  /** By refund, its transactions in vain that passed another trial, and the last one's block. */
+  inVain: Map<string, { tries: number; block: number }>;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */

@@ -5,6 +5,7 @@ import type { Address, Hex } from "@coinslot/protocol";
 import {
   type ChannelRefund,
   findOpenRefunds,
+  type OpenRefund,
   readRefund,
 } from "../../ledger/channels/channel-refunds.ts";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
@@ -61,6 +62,8 @@ export function startChannelRefunds(
   const memory: RefundMemory = { rests: new Map(), inVain: new Map() };
   const lease = createWorkLease(context, `channels:refunds:${place.network}`);
   const waits = new Map<string, Promise<ChannelRefund | undefined>>();
+  /** The last refund of the last page, where there may be more. */
+  let last: OpenRefund | undefined;
   let isBusy = false;
   let isStopped = false;
 
@@ -90,9 +93,19 @@ export function startChannelRefunds(
     { pollIntervalMs: Number.POSITIVE_INFINITY },
   );
 
+  /** Open refunds, page by page: those that wait for long hold up none behind them. */
+  async function nextPage(): Promise<OpenRefund[]> {
+    let open = await findOpenRefunds(ledger, { ...place, limit: page, after: last });
+    if (open.length === 0 && last !== undefined) {
+      open = await findOpenRefunds(ledger, { ...place, limit: page });
+    }
+    last = open.length < page ? undefined : open.at(-1);
+    return open;
+  }
+
   /** Returns the time until the next look. */
   async function look(): Promise<number> {
-    const open = await findOpenRefunds(ledger, { ...place, limit: page });
+    const open = await nextPage();
     isBusy = open.length > 0;
     if (!isBusy) {
       await lease.release();

@@ -14,7 +14,7 @@ const aggregateAbi = parseAbi([
 const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)]);
 
 /** Channels in one `eth_call`. */
-const atOnce = 100;
+export const channelsAtOnce = 100;
 
 /** A block by its identity. */
 export interface BlockId {
@@ -39,8 +39,8 @@ export async function readChannels(
   { contract, ids, block }: { contract: Address; ids: readonly Hex[]; block: BlockId },
 ): Promise<Map<Hex, ChannelReading>> {
   const readings = new Map<Hex, ChannelReading>();
-  for (let from = 0; from < ids.length; from += atOnce) {
-    const part = ids.slice(from, from + atOnce);
+  for (let from = 0; from < ids.length; from += channelsAtOnce) {
+    const part = ids.slice(from, from + channelsAtOnce);
     const calls = part.flatMap((id) => callsOf(contract, id));
     const results = await callAll(node, calls, block);
     for (const [index, id] of part.entries()) {

@@ -6,7 +6,7 @@ import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import type { ChannelKey } from "./channel.ts";
-import { findLastRefund, findOpenRefunds, readRefund } from "./channel-refunds.ts";
+import { findLastRefund, findOpenRefunds, type OpenRefund, readRefund } from "./channel-refunds.ts";
 import { chargeChannel } from "./charge-channel.ts";
 import { deliverCharges, lowerCharge } from "./end-charge.ts";
 import { lockRefund, type NewRefund } from "./lock-refund.ts";
@@ -93,6 +93,25 @@ describe.each(engines)("refunds of channels in the ledger, on %s", (engine) => {
       endedAt: expect.any(Number),
     });
     expect(await charge(second, 0n)).toBe(true);
+  });
+
+  it("are found page by page", async () => {
+    const ids: string[] = [];
+    for (let salt = 1; salt <= 3; salt += 1) {
+      const own = { ...key, channelId: word(1_000 + salt) };
+      await openChannel(first, { ...own, config, totalClaimed: 0n });
+      await setSecure(own.channelId);
+      const refund = newRefund(own);
+      await lockRefund(first, refund);
+      ids.push(refund.id);
+    }
+    const found: string[] = [];
+    for (let after: OpenRefund | undefined; found.length < 4; ) {
+      [after] = await findOpenRefunds(second, { ...key, limit: 1, after });
+      if (after === undefined) break;
+      found.push(after.id);
+    }
+    expect(found.sort()).toEqual(ids.sort());
   });
 
   it("begin once, of twenty at once in two processes", async () => {

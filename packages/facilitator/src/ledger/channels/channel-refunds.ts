@@ -40,12 +40,20 @@ export interface OpenRefund extends ChannelRefund {
   transaction: TransactionStanding | undefined;
 }
 
-/** The refunds of a contract that have not ended, the oldest first. */
+/** The refunds of a contract that have not ended, the oldest first, behind `after`. */
 export async function findOpenRefunds(
   { db, dialect }: LedgerReads,
-  { network, contract, limit }: ChannelContract & { limit: number },
+  {
+    network,
+    contract,
+    limit,
+    after,
+  }: ChannelContract & {
+    limit: number;
+    after?: Pick<ChannelRefund, "createdAt" | "id"> | undefined;
+  },
 ): Promise<OpenRefund[]> {
-  const rows = await db
+  let query = db
     .selectFrom("channel_refunds")
     .leftJoin("transactions", "transactions.id", "channel_refunds.transaction_id")
     .selectAll("channel_refunds")
@@ -63,8 +71,18 @@ export async function findOpenRefunds(
     // As in the index's own condition.
     .where(sql<boolean>`channel_refunds.ended_at is null`)
     .orderBy("channel_refunds.created_at")
-    .limit(limit)
-    .execute();
+    .orderBy("channel_refunds.id")
+    .limit(limit);
+  if (after !== undefined) {
+    const { createdAt, id } = after;
+    query = query.where(({ eb, and, or }) =>
+      or([
+        eb("channel_refunds.created_at", ">", createdAt),
+        and([eb("channel_refunds.created_at", "=", createdAt), eb("channel_refunds.id", ">", id)]),
+      ]),
+    );
+  }
+  const rows = await query.execute();
   return rows.map((row) => ({
     ...toChannelRefund(row, dialect),
     transaction: row.transaction_id === null ? undefined : standingOf(row),
