@@ -169,7 +169,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
       report(err);
     }
     try {
-      // Also where the watch fails: by what is known, and by a look of its own at withdrawals.
+      // Also where the watch fails: by what is known, and by looks at several endpoints.
       const isActive = await claims.round();
       isBusy = isActive || isFailing;
     } catch (err) {
