@@ -89,19 +89,41 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 120_000);
 
-  it("has no invented amount final that another one denies, where no receipts prove", async () => {
+  it("has no amount final that another one denies, before it takes it back", async () => {
+    let isLying = true;
     const indexer = await startPair({
       database: await createUrl(),
       liar: each(
         changeBlock(20, {
           ...foreign,
-          logs: (logs) => logs.map((log) => ({ ...log, data: `0x${"7".padStart(64, "0")}` })),
+          logs: (logs) =>
+            isLying ? logs.map((log) => ({ ...log, data: `0x${"7".padStart(64, "0")}` })) : logs,
         }),
       ),
       other: each(changeBlock(20, { ...foreign, logs: (logs) => logs })),
     });
     await expectDispute(indexer);
-    expect((await indexer.status()).chains[0]?.proofs).toBe("provable");
+    const status = async () => (await indexer.status()).chains[0];
+    expect(await status()).toMatchObject({ proofs: "provable", repairedBlocks: 0 });
+    isLying = false;
+    await expect
+      .poll(status, { timeout: 60_000 })
+      .toMatchObject({ repairedBlocks: 1, health: "healthy" });
+  }, 120_000);
+
+  it("has no invented transfer final that it adds as the second one, without proof", async () => {
+    const indexer = await startPair({
+      database: await createUrl(),
+      liar: each(changeBlock(20, { ...foreign, logs: (logs) => logs })),
+      other: each(
+        changeBlock(20, {
+          ...foreign,
+          logs: (logs) => logs.flatMap((log) => [log, { ...log, logIndex: "0x7" }]),
+        }),
+      ),
+    });
+    await expectDispute(indexer);
+    expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
   }, 120_000);
 
   it("is not heard again by silence about a transfer that another one has proven", async () => {

@@ -26,13 +26,14 @@ export interface JudgedBlock extends Difference {
   /**
    * True if the receipts may change the stored block. With the root of their block they may.
    * Without it they are one more reading, which may be cut. Then no known transfer may be missing
-   * from them; or the logs are the same, on a chain whose receipts prove nothing.
+   * from them; or the logs are the same, on a chain whose receipts prove nothing. Where other
+   * endpoints prove theirs, they may change the time alone: it is that of the header.
    */
   isDecided: boolean;
 }
 
 export function judgeBlock(
-  { database, evidence }: ChainContext,
+  { database, evidence, pool }: ChainContext,
   {
     tokens,
     chosen: { stored },
@@ -50,21 +51,22 @@ export function judgeBlock(
   const truth = createTransferBatch(transfersAmong(logs, tokens), place, database.dialect);
   for (const block of truth.blocks.values()) block.timestampMs = timestampMs;
   const only = { from: number, next: number + 1 };
-  const isAsStored =
-    findDifferingBlocks(stored, truth, only).length === 0 &&
-    findMistimedBlocks(stored, truth, only).length === 0;
+  const isSame = findDifferingBlocks(stored, truth, only).length === 0;
+  const isAsStored = isSame && findMistimedBlocks(stored, truth, only).length === 0;
   // Not by its time: some nodes put a wrong one into each of their logs.
   const isAsRead = findDifferingBlocks(batch, truth, only).length === 0;
   const isHere = ({ position }: TransferInsert) => blockOfPosition(position) === number;
-  // Both are the word of one endpoint: where others prove theirs, it removes nothing by that.
+  // All are the word of one endpoint: where others prove theirs, it changes nothing by that.
   const isProvable = evidence.receipts === "provable";
   const known = [...stored.rows, ...batch.rows].filter(isHere);
+  const isAlone = pool.endpoints.length === 1;
+  const isWhole = (isSame || !isProvable || isAlone) && includeAll(truth.rows, known);
   return {
     block: header,
     truth,
     isAsStored,
     isAsRead,
     isProven,
-    isDecided: isProven || (isAsRead && !isProvable) || includeAll(truth.rows, known),
+    isDecided: isProven || (isAsRead && !isProvable) || isWhole,
   };
 }

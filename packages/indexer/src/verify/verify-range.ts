@@ -106,8 +106,10 @@ export async function verifyRange(
   // A known transfer just below the range may be the wrong one; above the anchor live decides.
   const wrong = [...judged.values()].filter(({ isAsStored }) => !isAsStored);
   const differences = wrong.filter(
-    ({ isProven, isDecided, block }) =>
-      (isContradicted ? isProven : isDecided) && block.number <= anchor.number,
+    ({ isProven, isDecided, isAsRead, block }) =>
+      // The first reader may take its own word back. The others still have to agree.
+      (isContradicted ? isProven || (isAlone && isAsRead) : isDecided) &&
+      block.number <= anchor.number,
   );
   const alone = isAlone ? judged.get(range.from) : undefined;
   const said = isContradicted && alone !== undefined ? [...differences, alone] : differences;
