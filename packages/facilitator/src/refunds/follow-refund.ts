@@ -43,9 +43,10 @@ export async function followRefund(
       const at = { account: authorization.payer, blockNumber: inclusion?.blockNumber ?? 0 };
       const vote = isLast ? await findUse(settlement, row, at) : "confirmed";
       if (vote === "denied" && settlement !== undefined && inclusion !== undefined) {
-        return takeBack(refunds, { row, settlement, operation, inclusion });
+        const takenBack = await takeBack(refunds, { row, settlement, operation, inclusion });
+        if (takenBack !== undefined) return takenBack;
       }
-      const isDisputed = vote === "disputed";
+      const isDisputed = vote === "disputed" || vote === "denied";
       const finalAt = vote === "confirmed" ? operation.finalAt : undefined;
       return later(refunds, isDisputed ? looks.waiting : looks.soon, {
         state: finalAt === undefined ? "confirmed" : "final",
@@ -69,7 +70,8 @@ export async function followRefund(
 
 /**
  * A final operation that no endpoint has executed: its receipt was false. It is queued again, as
- * after a reorganisation deeper than final. Its nonce is used once, whoever has lied.
+ * after a reorganisation deeper than final. The token uses its nonce once, so a false denial pays
+ * nothing twice. `undefined`: retention has deleted its signature, and nothing can send it.
  */
 async function takeBack(
   refunds: RefundsContext,
@@ -79,16 +81,17 @@ async function takeBack(
     operation: LedgerPayment;
     inclusion: Inclusion;
   },
-): Promise<RefundChange> {
+): Promise<RefundChange | undefined> {
   const { row, settlement, operation, inclusion } = options;
   const { ledger, logger } = refunds.context;
   const { blockNumber: number, blockHash: hash } = inclusion;
-  await undoFinalPayments(ledger, {
+  const undone = await undoFinalPayments(ledger, {
     network: row.network,
     ids: [operation.id],
     blocks: [{ number, hash }],
     unusedAtBlock: number,
   });
+  if (!undone.some(({ id }) => id === operation.id)) return undefined;
   logger.error(
     { refund: row.id, payment: row.payment_id, transactionHash: inclusion.transactionHash },
     "a refund was final by a false receipt: no endpoint has executed it, and it is sent again",

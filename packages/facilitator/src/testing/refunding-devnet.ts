@@ -1,4 +1,5 @@
-import { testUsdt0 } from "@coinslot/devnet";
+import { rm } from "node:fs/promises";
+import { backUpDatabase, testUsdt0 } from "@coinslot/devnet";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterEach, expect, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
@@ -64,6 +65,21 @@ export async function becomes(
     if (refund === undefined) throw new Error("unreachable");
     return refund;
   }, patience);
+}
+
+/** Refunds a payment in full, and puts the ledger back to before that. No seller runs then. */
+export async function loseRefund(here: SettlingDevnet, payment: string): Promise<void> {
+  const { ledger, start } = here;
+  const backup = await backUpDatabase(ledger.url);
+  const facilitator = await start(withFloat);
+  const lost = await facilitator.refunds.create({ payment, idempotencyKey: "before" });
+  await becomes(facilitator, here, lost, { state: "final" });
+  await facilitator.close();
+  await backup.restore();
+  if (!ledger.url.startsWith("sqlite:")) return;
+  for (const suffix of ["-wal", "-shm"]) {
+    await rm(ledger.url.slice("sqlite:".length) + suffix, { force: true });
+  }
 }
 
 /** Sends all tokens of the float away, or some to it. */

@@ -66,9 +66,9 @@ describe.each(enginesByDay("sqlite"))(
       if (method === "eth_getLogs" && JSON.stringify(params).includes(`${refundedTopic}`)) {
         return { result: lie.refundNonce === undefined ? [] : [madeUp(params)] };
       }
-      const told = await lieAboutChannels(call, () => keepBack(call, ask), lie);
+      const answer = await lieAboutChannels(call, () => keepBack(call, ask), lie);
       if (method === "eth_call") lies += 1;
-      return told;
+      return answer;
     }
 
     /** The event of a refund that never happened. */
@@ -83,7 +83,7 @@ describe.each(enginesByDay("sqlite"))(
       };
     }
 
-    /** Mines until the node has lied so often. */
+    /** Mines until the node has lied more than `times`. */
     async function lied(times: number) {
       const until = lies + times;
       await vi.waitFor(async () => {
