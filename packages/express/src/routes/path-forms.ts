@@ -5,16 +5,25 @@ import type { Request } from "express";
  * a path, in plain characters. For any other target it falls back on a parser that rewrites the
  * path, or adds one. Mounted routers go on cutting the original. A router may then match a path
  * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. A path
- * with runs of slashes may have few of them, and a bounded length: each doubles the forms to match,
- * and wildcards of Express 4 take quadratic time.
+ * with runs of slashes, or segments of two dots, may have few of them, and a bounded length. Each
+ * run doubles the forms to match, and wildcards of Express 4 take quadratic time.
  */
 export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
-  const path = target.includes("//") ? pathOf(target) : "";
-  const count = path.match(runs)?.length ?? 0;
+  if (!target.includes("//") && !fetchedUnlike.test(target)) return true;
+  const path = pathOf(target);
+  const climbs = segmentsOf(decode(path)).filter((segment) => climbing.test(segment)).length;
+  const count = climbs + (path.match(runs)?.length ?? 0);
   return count === 0 || (count <= maxRuns && path.length <= maxLengthWithRuns);
 }
 
+/** A segment that leads a folder up; also escaped, since it may be decoded later. */
+const climbing = /^(?:\.|%2e){2}$/i;
+
+/** Signs that the URL standard reads in its own way, plain or decoded. */
+const fetchedUnlike = /\/\.|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
+const escapedSlash = /%2f/i;
+const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
 /** 32 forms. */
 const maxRuns = 5;
@@ -36,13 +45,16 @@ export function targetsOf({ url, baseUrl, originalUrl }: Request): string[] {
 /**
  * The paths under which a request may reach a handler. Mounted routers read a target with single
  * slashes in place of any of its runs. It also counts decoded and normalised, as servers of files
- * and proxies read it.
+ * and proxies read it. A handler may reach these by a `fetch`.
  */
 export function pathForms(targets: readonly string[]): string[] {
   const forms = [...targets];
   for (const target of targets) {
     const path = pathOf(target);
-    if (unusual.test(path)) forms.push(...singleSlashForms(path), ...normalForms(path));
+    if (!unusual.test(path)) continue;
+    forms.push(...singleSlashForms(path), ...normalForms(path));
+    if (fetchedUnlike.test(path)) forms.push(...fetchedForms(path));
+    if (escapedSlash.test(path)) forms.push(...escapedSlashForms(path));
   }
   return forms.length < 4 ? forms : [...new Set(forms)];
 }
@@ -52,9 +64,11 @@ export function pathForms(targets: readonly string[]): string[] {
  * escapes without need. An escaped slash stays escaped.
  */
 export function normalKeyPath(path: string): string {
-  return path.replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
-    encode(decode(run)).replace(/[!$()+]/g, "\\$&"),
-  );
+  return path
+    .replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
+      encode(decode(run)).replace(/[!$()+]/g, "\\$&"),
+    )
+    .replace(escapedSlashes, "%2F");
 }
 
 /**
@@ -75,6 +89,16 @@ function singleSlashForms(path: string): string[] {
   return forms.slice(0, -1);
 }
 
+/**
+ * Decoded and encoded again but for escaped slashes, which parameters hold. With all slashes, and
+ * with single ones.
+ */
+function escapedSlashForms(path: string): string[] {
+  const parts = path.split(escapedSlashes).map((part) => encode(decode(part)));
+  const form = parts.join("%2F");
+  return [form, form.replace(runs, "/")];
+}
+
 /** A request target without its query, and without scheme and host if it has them. */
 export function pathOf(target: string): string {
   const path = target.split(/[?#]/, 1)[0] ?? "";
@@ -91,6 +115,42 @@ function normalForms(path: string): string[] {
   return decoded.includes("\\") ? [...forms, ...normalFormsOf(decoded)] : forms;
 }
 
+/**
+ * The paths that a server gets from a `fetch` of the handler's, which may have decoded the path
+ * before. The URL standard counts the empty segments of a run, and decodes no slash, before it
+ * resolves dot segments: `/a//../b` is `/a/b`. It drops tabs, and ends a decoded path at a question
+ * mark.
+ */
+function fetchedForms(path: string): string[] {
+  if (!path.startsWith("/")) return [];
+  return [path, decode(path)].flatMap((each) =>
+    splitsOf(each).flatMap(({ mount, rest }) => {
+      const fetched = new URL(`http://host${rest}`).pathname;
+      return [fetched, ...normalFormsOf(rest)].flatMap((form) => {
+        return [mount + form, ...normalForms(mount + form)];
+      });
+    }),
+  );
+}
+
+/**
+ * A path without a mount, and with those above which its dot segments climb. They end at the mount
+ * of the handler that resolves them: behind `/api`, `/api/../b` is `/b`, and so `/api/b` here.
+ */
+function splitsOf(path: string): { mount: string; rest: string }[] {
+  const segments = segmentsOf(path);
+  const climbs = segments.flatMap((segment, at) => (climbing.test(segment) ? [at] : []));
+  const ends = climbs.flatMap((at) => climbs.map((_, back) => Math.max(at - back, 1)));
+  return [...new Set([1, ...ends])].map((end) => ({
+    mount: segments.slice(0, end).join("/"),
+    rest: `/${segments.slice(end).join("/")}`,
+  }));
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split(/[/\\]/);
+}
+
 function normalFormsOf(decoded: string): string[] {
   const segments: string[] = [];
   for (const segment of decoded.split("/")) {
@@ -102,7 +162,8 @@ function normalFormsOf(decoded: string): string[] {
 }
 
 function decode(path: string): string {
-  return path.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
+  // Escapes of ASCII count beside bytes that are no UTF-8, as servers in other languages read them.
+  return path.replace(/(?:%[0-7][0-9a-f])+|(?:%[89a-f][0-9a-f])+/gi, (run) => {
     try {
       return decodeURIComponent(run);
     } catch {
