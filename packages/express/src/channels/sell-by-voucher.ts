@@ -2,10 +2,12 @@ import { answerInvalid, refuseVisit } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import { leavePlace, takePlace } from "../load/load.ts";
 import { refuseLoad } from "../load/overload-report.ts";
+import { hasFixedTerms } from "../offer/offer.ts";
 import * as refusals from "../refusals.ts";
 import { createAnswerSeal } from "../replay/answer-seal.ts";
 import { fingerprintOf } from "../replay/fingerprint.ts";
 import { idempotencyKeyOf } from "../replay/idempotency-key.ts";
+import { placeOf } from "../replay/place.ts";
 import { readPaidBody } from "../reservations/read-paid-body.ts";
 import { isSafeMethod } from "../response/run-held.ts";
 import { isGone } from "../response/when-gone.ts";
@@ -40,17 +42,21 @@ function saleOf(
   order: ChannelOrder,
   body: Parameters<typeof fingerprintOf>[0]["body"],
 ): ChannelSale {
-  const { request, payment, route, presented, voucher } = order;
+  const { request, payment, route, presented, voucher, settings } = order;
   const id = answerNameOf(order);
   const key = idempotencyKeyOf(request, payment);
   const seal = key === undefined ? undefined : createAnswerSeal({ key, id });
   const { channelId, maxClaimableAmount } = voucher.voucher;
+  // A voucher names no price: its last charge may have been made at another.
+  const isFixed = hasFixedTerms(route.accepts.filter(({ channel }) => channel !== undefined));
+  const price = isFixed ? { price: `${order.price}` } : {};
   const fingerprint = fingerprintOf({
     request,
     body,
     varyHeaders: route.varyHeaders,
-    terms: { channelId, ceiling: `${maxClaimableAmount}` },
+    terms: { channelId, ceiling: `${maxClaimableAmount}`, ...price },
     wire: presented.wire.name,
+    place: isFixed ? undefined : placeOf(request, settings.publicUrl),
   });
   const owner = { id, fingerprint, keyHash: seal?.keyHash };
   return { seal, owner, progress: { hasRun: false }, ...order };

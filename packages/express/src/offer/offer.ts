@@ -36,6 +36,13 @@ export type Offer = readonly OfferedWay[];
  */
 export type MakeOffer = (request: Request) => MaybePromise<Offer>;
 
+/** Returns whether no function of the seller's decides a price or a recipient. */
+export function hasFixedTerms(accepts: readonly PaymentTerms[]): boolean {
+  return accepts.every(
+    ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
+  );
+}
+
 /**
  * Prepares the offer of a route. The seller's functions for prices and recipients are called once
  * for each request.
@@ -53,10 +60,7 @@ export function prepareOffer(options: {
 }): MakeOffer {
   const { route, versionsOf, channels } = options;
   const { mpp = options.mpp } = route;
-  const isFixed = route.accepts.every(
-    ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
-  );
-  if (isFixed) {
+  if (hasFixedTerms(route.accepts)) {
     const offer = route.accepts.map((terms) => toWay(terms, terms.price, terms.payTo));
     return () => offer;
   }

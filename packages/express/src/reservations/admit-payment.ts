@@ -17,9 +17,11 @@ import {
   takePlace,
   waitForPayer,
 } from "../load/load.ts";
+import { hasFixedTerms } from "../offer/offer.ts";
 import { type AnswerSeal, createAnswerSeal } from "../replay/answer-seal.ts";
 import { fingerprintOf } from "../replay/fingerprint.ts";
 import { idempotencyKeyOf } from "../replay/idempotency-key.ts";
+import { placeOf } from "../replay/place.ts";
 import { isBodyUnread } from "../replay/request-body.ts";
 import { isGone } from "../response/when-gone.ts";
 import type { MatchedPayment } from "../sale.ts";
@@ -50,7 +52,7 @@ export async function admitPayment(
   checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
   refusalIfNew: string | undefined,
 ): Promise<Admitted | undefined> {
-  const { request, response, payload, payment, route, presented } = order;
+  const { request, response, payload, payment, route, presented, settings } = order;
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
     // It holds no byte yet, so it may always wait.
     const wait = { mayWait: () => true, isGone: () => isGone(response) };
@@ -70,9 +72,11 @@ export async function admitPayment(
     const key = idempotencyKeyOf(request, payload);
     const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
     const terms = formatAuthorization(payment.authorization);
-    const { varyHeaders } = route;
+    const { varyHeaders, accepts } = route;
     const wire = presented.wire.name;
-    const fingerprint = fingerprintOf({ request, body: read.body, varyHeaders, terms, wire });
+    const place = hasFixedTerms(accepts) ? undefined : placeOf(request, settings.publicUrl);
+    const identified = { request, body: read.body, varyHeaders, terms, wire, place };
+    const fingerprint = fingerprintOf(identified);
     const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
     const admission = await askFacilitator(order, () =>
       admit(order, { request: wanted, refusalIfNew, holdsBody: read.holdsBody }),

@@ -48,6 +48,8 @@ export function channelOption(change: Partial<ChannelPaymentOption> = {}): Chann
 export async function openChannelShop(config: {
   routes: PaymentRoutes;
   serve: (app: Express) => void;
+  /** Middleware before the gate. */
+  before?: (app: Express) => void;
   options?: PaymentMiddlewareOptions;
   sales?: ChannelSellerOptions["options"];
   /** Of another shop, which has been closed. */
@@ -83,6 +85,7 @@ export async function openChannelShop(config: {
     onError: (error) => errors.push(error),
     ...config.options,
   });
+  config.before?.(app);
   app.use(gate);
   config.serve(app);
   await gate.ready();
