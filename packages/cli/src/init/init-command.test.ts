@@ -140,6 +140,20 @@ describe("coinslot init", () => {
     });
   });
 
+  it("moves a link in place of .env aside, and leaves the mode of its target", async () => {
+    await inFolder(async (folder) => {
+      const checkout = join(folder, "checkout");
+      mkdirSync(checkout);
+      const other = join(folder, "page");
+      writeFileSync(other, "kept", { mode: 0o644 });
+      symlinkSync(other, join(checkout, ".env"));
+      const { code } = await runCoinslot(["init", "--force"], { folder: checkout });
+      expect(code).toBe(exitCode.done);
+      expect(statSync(other).mode & 0o777).toBe(0o644);
+      expect(readFileSync(other, "utf8")).toBe("kept");
+    });
+  });
+
   it("leaves unknown values of a network to the user", async () => {
     await inFolder(async (folder) => {
       const { out } = await runCoinslot(["init", "--network", "eip155:4242"], { folder });

@@ -1,4 +1,4 @@
-import { chmod, rename, writeFile } from "node:fs/promises";
+import { chmod, lstat, rename, writeFile } from "node:fs/promises";
 import { UsageError } from "../exit-code.ts";
 
 /** Read and write for the owner alone. */
@@ -41,7 +41,8 @@ async function moveAside(file: string, now: Date): Promise<string | undefined> {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;
   }
-  await chmod(backup, ownerOnly);
+  // A folder may come from a stranger: the mode of a link is that of another file of this user.
+  if ((await lstat(backup)).isFile()) await chmod(backup, ownerOnly);
   return backup;
 }
 

@@ -21,6 +21,7 @@ const settings: readonly Setting[] = [
   { name: "COINSLOT_OPERATOR_KEY", explanation },
   { name: "INDEXER_URL", explanation },
   { name: "INDEXER_API_KEY", explanation },
+  { name: "INDEXER_CONFIG", explanation },
 ];
 
 let folder: string;
@@ -110,6 +111,8 @@ describe("an .env file of a hostile folder", () => {
     for (const named of [join(folder, "pipe"), `" ${folder}/pipe "`, "/dev/zero"]) {
       writeFileSync(join(folder, ".env"), `WALLET_PRIVATE_KEY_FILE=${named}\n`);
       expect(load).toThrow(".env: WALLET_PRIVATE_KEY_FILE does not name a regular file");
+      writeFileSync(join(folder, ".env"), `INDEXER_CONFIG=${named}\n`);
+      expect(load).toThrow(".env: INDEXER_CONFIG does not name a regular file");
       // The environment overrides it, and it is not read.
       expect(taken({ WALLET_SEED_PHRASE_FILE: named }, { WALLET_PRIVATE_KEY: "1" })).toEqual({});
     }

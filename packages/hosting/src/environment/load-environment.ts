@@ -75,7 +75,7 @@ function readText(path: string, named: string | undefined): string | undefined {
 /** Reading a pipe may block forever, signals included. A missing file is reported by its reader. */
 function requireRegularFiles(values: Readonly<Record<string, string>>): void {
   for (const [name, path] of Object.entries(values)) {
-    if (!name.endsWith("_FILE") || path === "") continue;
+    if (!/_(?:FILE|CONFIG)$/.test(name) || path === "") continue;
     // Readers take a path without the space around it.
     const found = findFile(path.trim());
     if (found === undefined || found.isFile()) continue;
