@@ -11,6 +11,13 @@ export type AnvilProcess = {
 };
 
 /**
+ * Blocks whose state can be read, as many as a full node keeps by default. Older states would go to
+ * files below the home directory, each with the whole state. Anvil would leave them there, as it
+ * ends by SIGKILL.
+ */
+const keptStates = 128;
+
+/**
  * Starts an anvil that mines each transaction at once. It ends with this process, even if that is
  * killed.
  *
@@ -48,6 +55,8 @@ export async function startAnvil(options: {
           "--color",
           "never",
           "--no-request-size-limit",
+          "--prune-history",
+          String(keptStates),
         ],
         signal: "KILL",
       });
