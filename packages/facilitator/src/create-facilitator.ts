@@ -9,7 +9,12 @@ import type { Registry } from "prom-client";
 import type { FacilitatorOptions } from "./configuration/facilitator-options.ts";
 import type { SettlementOptions } from "./configuration/settlement-options.ts";
 import { channelsOf } from "./facilitator-channels.ts";
-import { closeFacilitator, type FacilitatorContext, withEngine } from "./facilitator-context.ts";
+import {
+  closeFacilitator,
+  type FacilitatorContext,
+  forBuyer,
+  withEngine,
+} from "./facilitator-context.ts";
 import { hostedChannelsOf } from "./facilitator-hosted-channels.ts";
 import { refundsOf } from "./facilitator-refunds.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
@@ -143,7 +148,7 @@ export function createFacilitator(
       const response = await hooks.aroundSettle(
         { paymentPayload, requirements },
         () =>
-          withEngine(facilitator, (engine) =>
+          forBuyer(facilitator, (engine) =>
             settlePayment(engine, paymentPayload, requirements, settleOptions),
           ),
         () =>
@@ -153,9 +158,9 @@ export function createFacilitator(
       );
       return { ...response, network: caip2Of(response.network) };
     },
-    lookUp: (request) => withEngine(facilitator, (engine) => lookUpForGate(engine, request)),
+    lookUp: (request) => forBuyer(facilitator, (engine) => lookUpForGate(engine, request)),
     reserve: (request) =>
-      withEngine(facilitator, (engine) => reserveForGate(engine, facilitator, request)),
+      forBuyer(facilitator, (engine) => reserveForGate(engine, facilitator, request)),
     release: ({ token, id }, cause, { hasRun = true } = {}) =>
       withEngine(facilitator, ({ context }) =>
         releasePayment(context.ledger, {

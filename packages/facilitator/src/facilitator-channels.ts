@@ -1,6 +1,6 @@
 import { type ChannelSales, FacilitatorError } from "@coinslot/protocol";
 import { minDepositWorthGas } from "./channels/channel-settings.ts";
-import { type FacilitatorContext, withEngine } from "./facilitator-context.ts";
+import { type FacilitatorContext, forBuyer } from "./facilitator-context.ts";
 
 /** Sales by channels of a facilitator; `undefined` where none are configured. */
 export function channelsOf(facilitator: FacilitatorContext): ChannelSales | undefined {
@@ -18,7 +18,7 @@ export function channelsOf(facilitator: FacilitatorContext): ChannelSales | unde
     },
     admit: (request) => withSales(facilitator, (sales) => sales.admit(request)),
     deposit: (request) =>
-      withEngine(facilitator, async ({ channels: running }) => {
+      forBuyer(facilitator, async ({ channels: running }) => {
         const outcome = await running?.sales.deposit?.(request);
         if (outcome !== undefined) return outcome;
         throw new FacilitatorError("No deposits are executed", { kind: "unavailable" });
@@ -31,7 +31,7 @@ function withSales<Result>(
   facilitator: FacilitatorContext,
   work: (sales: ChannelSales) => Promise<Result>,
 ): Promise<Result> {
-  return withEngine(facilitator, async ({ channels: running }) => {
+  return forBuyer(facilitator, async ({ channels: running }) => {
     if (running !== undefined) return work(running.sales);
     throw new FacilitatorError("No channels are served", { kind: "unavailable" });
   });

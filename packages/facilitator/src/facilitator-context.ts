@@ -80,6 +80,17 @@ export async function withEngine<Result>(
   }
 }
 
+/** As `withEngine`, for a buyer: reads of operators give way. */
+export function forBuyer<Result>(
+  facilitator: FacilitatorContext,
+  work: (engine: Engine) => Promise<Result>,
+): Promise<Result> {
+  return withEngine(facilitator, (engine) => {
+    engine.operatorReads.giveWay();
+    return work(engine);
+  });
+}
+
 /** Ends the engine, then the connections to the chains. */
 export async function closeFacilitator({ engine, chains }: FacilitatorContext): Promise<void> {
   try {

@@ -1,7 +1,7 @@
 import { FacilitatorError, type HostedChannels } from "@coinslot/protocol";
 import { isNodeFault } from "./channels/hosted/node-fault.ts";
 import type { RunningHostedChannels } from "./channels/hosted/start-hosted-channels.ts";
-import { type FacilitatorContext, withEngine } from "./facilitator-context.ts";
+import { type FacilitatorContext, forBuyer } from "./facilitator-context.ts";
 
 /** Channels of a facilitator for callers; `undefined` where none are configured. */
 export function hostedChannelsOf(facilitator: FacilitatorContext): HostedChannels | undefined {
@@ -16,7 +16,7 @@ function withHosted<Result>(
   facilitator: FacilitatorContext,
   work: (hosted: RunningHostedChannels) => Promise<Result>,
 ): Promise<Result> {
-  return withEngine(facilitator, async ({ hostedChannels }) => {
+  return forBuyer(facilitator, async ({ hostedChannels }) => {
     if (hostedChannels === undefined) {
       throw new FacilitatorError("No channels are served", { kind: "unavailable" });
     }

@@ -10,6 +10,8 @@ import type { LedgerSchema } from "./schema.ts";
 export interface LedgerReads {
   readonly db: Kysely<LedgerSchema>;
   readonly dialect: Dialect;
+  /** Waits between the parts of a long read, outside a transaction. Absent where none waits. */
+  readonly pause?: () => Promise<void>;
 }
 
 /**

@@ -37,7 +37,7 @@ export interface PaymentPage {
 }
 
 /** Rows fetched at once: what arrives is decoded on the event loop of a seller. */
-const chunkRows = 200;
+const chunkRows = 100;
 
 /** Lists payments, the newest first. README.md, "Lists", gives the cost of each filter. */
 export async function listPayments(
@@ -49,6 +49,7 @@ export async function listPayments(
   let { cursor } = filter;
   let isMore = true;
   while (isMore && found.length <= limit) {
+    if (found.length > 0) await reads.pause?.();
     const wanted = Math.min(limit + 1 - found.length, chunkRows);
     const rows = await readBoth(reads, { ...filter, cursor }, wanted);
     found.push(...rows);
