@@ -53,6 +53,7 @@ export async function soak(): Promise<Figure[]> {
   let fleet: SellerFleet | undefined;
   try {
     await fundPayers(devnet);
+    const firstBlockMs = await timeBlock(devnet);
     const database = await postgres.createDatabase();
     const proxy = await startCountingProxy(database.url);
     fleet = await startSellerFleet({ devnet, folder, ledger: proxy.url, count: sellerCount });
@@ -87,6 +88,7 @@ export async function soak(): Promise<Figure[]> {
     printChanged(counted);
     const purchases = await load.stop();
     const used = await usedNonces(devnet);
+    const lastBlockMs = await timeBlock(devnet);
     await proxy.close();
     return [
       {
@@ -117,6 +119,11 @@ export async function soak(): Promise<Figure[]> {
         scenario: "soak: payments that were brought more than once",
         ours: { value: purchases.filter(({ attempts }) => attempts > 1).length, unit: "" },
       },
+      {
+        scenario: "soak: time in which the devnet makes a block, at the end",
+        ours: { value: lastBlockMs, unit: "ms" },
+        ratio: { value: lastBlockMs / firstBlockMs, to: "the beginning" },
+      },
       flatness("memory of all sellers", samples, "memory", { unit: "MB", divisor: 1e6 }),
       flatness("descriptors of all sellers", samples, "descriptors", { unit: "files" }),
       flatness("statements for a payment", samples, "statements", { unit: "statements" }),
@@ -127,6 +134,20 @@ export async function soak(): Promise<Figure[]> {
     await rm(folder, { recursive: true, force: true });
     await devnet.stop();
   }
+}
+
+/**
+ * Median of the time in which the devnet makes a block. It reads its whole state for that, so each
+ * used nonce makes it longer. Buyers wait for it, and more of them wait at once.
+ */
+async function timeBlock({ client }: Devnet): Promise<number> {
+  const times: number[] = [];
+  for (let block = 0; block < 9; block += 1) {
+    const began = performance.now();
+    await client.mine({ blocks: 1 });
+    times.push(performance.now() - began);
+  }
+  return percentile(times, 0.5);
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
