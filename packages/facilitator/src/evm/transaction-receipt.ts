@@ -26,6 +26,8 @@ export interface TransactionReceipt {
 
 const hex = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]).transform(toLowerHex);
 const quantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
+/** A number of a block or of gas that a JavaScript number and a column hold: 52 bits. */
+const safeQuantity = z.string().regex(/^0x[0-9a-f]{1,13}$/i);
 
 /** Reads a `transactionIndex`. Blame alone rests on it, so a malformed one counts as missing. */
 export const placeInBlock = quantity.transform(Number).optional().catch(undefined);
@@ -35,11 +37,11 @@ const price = quantity.transform(BigInt).optional().catch(undefined);
 
 const receiptSchema = z.object({
   transactionHash: hex,
-  blockNumber: quantity.transform(Number),
+  blockNumber: safeQuantity.transform(Number),
   blockHash: hex,
   transactionIndex: placeInBlock,
   status: quantity,
-  gasUsed: quantity.transform(BigInt),
+  gasUsed: safeQuantity.transform(BigInt),
   effectiveGasPrice: price,
   // Of rollups by the OP Stack: the fee of the chain below, on top of the gas.
   l1Fee: price,

@@ -33,9 +33,10 @@ export async function adoptRefund(
     maxBlocks: BigInt(refunds.settings.searchBlocks),
   });
   searches.delete(row.id);
+  const electorate = { rpc: settlement.network.rpc, now: ledger.now };
   if (
     execution.outcome !== "unknown" &&
-    !(await isExecutionOnChain(settlement.network, row, { account, value, execution }))
+    !(await isExecutionOnChain(electorate, row, { account, value, execution }))
   ) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }

@@ -1,11 +1,11 @@
-import type { RpcPool, RpcRequester } from "@coinslot/chain";
+import type { RpcRequester } from "@coinslot/chain";
 import type { Address, Hex } from "@coinslot/protocol";
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
 import type { Inclusion } from "../ledger/payments/ledger-payment.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { SettlementNetwork } from "../settle/context.ts";
-import { isConfirmed } from "./is-confirmed.ts";
+import { type Electorate, isConfirmed } from "./is-confirmed.ts";
 
 /** The chain's events about the nonce of a refund. */
 export type RefundExecution =
@@ -50,7 +50,7 @@ export async function findRefundExecution(
  * They say that nothing is to be sent any more, and how much was.
  */
 export function isExecutionOnChain(
-  { rpc }: { rpc: RpcPool },
+  electorate: Electorate,
   row: RefundRow,
   options: { account: Address; value: bigint; execution: KnownExecution },
 ): Promise<boolean> {
@@ -61,7 +61,8 @@ export function isExecutionOnChain(
       : BigInt(execution.inclusion.blockNumber);
   const content = (each: KnownExecution) =>
     `${each.outcome} ${each.outcome === "moved" ? each.value : ""}`;
-  return isConfirmed(rpc, async (endpoint) => {
+  return isConfirmed(electorate, async (endpoint, head) => {
+    if (head.number < block) return "behind";
     const range = { account, value, fromBlock: block, toBlock: block };
     const seen = await explainUse(endpoint, row, range);
     if (seen?.outcome === "unknown") return undefined;

@@ -1,5 +1,5 @@
-import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { askEach, type Vote } from "./is-confirmed.ts";
@@ -8,17 +8,17 @@ import { readUses } from "./read-chain.ts";
 /**
  * Whether every endpoint that answers shows a refund's nonce as used by an account. A refund that
  * ends is followed no more. So one node's receipt does not end it: its payer would never be paid.
- * An endpoint for which the block is not final says nothing. The newest state is asked: a node may
- * have pruned that of a final block.
+ * Nothing is decided while the block is not final for one of them. The newest state is asked: a
+ * node may have pruned that of a final block.
  */
 export function findUse(
+  ledger: Pick<LedgerContext, "now">,
   { network: { rpc, finalAfter } }: NetworkSettlement,
   row: RefundRow,
   { account, blockNumber }: { account: Address; blockNumber: number },
 ): Promise<Vote> {
-  return askEach(rpc, async (endpoint) => {
-    const head = parseBlockHeader(await endpoint.request(blockByNumber("latest")));
-    if (head === undefined || head.number < BigInt(blockNumber + finalAfter)) return undefined;
+  return askEach({ rpc, now: ledger.now }, async (endpoint, head) => {
+    if (head.number < BigInt(blockNumber + finalAfter)) return "behind";
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts: [account],
       blockNumber: head.number,

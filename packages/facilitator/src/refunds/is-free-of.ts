@@ -13,7 +13,7 @@ import type { RefundsContext } from "./refunds-context.ts";
  *
  * The last form of the row's account has to be over at depth. A block that was final at that very
  * head is past its `validBefore`. A later head says nothing: the nonce may have been used between
- * the two.
+ * the two. An endpoint that has not come there denies it, also one that is stuck.
  */
 export async function isFreeOf(
   { context, settlements }: Pick<RefundsContext, "context" | "settlements">,
@@ -27,18 +27,14 @@ export async function isFreeOf(
   const end = accounts.some((each) => each === row.float) ? row.valid_before : null;
   const validBefore = end === null ? undefined : ledger.dialect.amount.decode(end);
 
-  /** `undefined`: the endpoint is not there yet. */
-  async function isOver(endpoint: RpcRequester, height: bigint): Promise<true | undefined> {
+  async function isOver(endpoint: RpcRequester, height: bigint): Promise<boolean> {
     if (validBefore === undefined) return true;
-    if (height < 0n) return undefined;
+    if (height < 0n) return false;
     const final = parseBlockHeader(await endpoint.request(blockByNumber(height)));
-    const isPast = final !== undefined && validBefore <= (await readBlockTime(ledger, final));
-    return isPast ? true : undefined;
+    return final !== undefined && validBefore <= (await readBlockTime(ledger, final));
   }
 
-  return isConfirmed(rpc, async (endpoint) => {
-    const head = parseBlockHeader(await endpoint.request(blockByNumber("latest")));
-    if (head === undefined) return undefined;
+  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, head) => {
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts,
       blockNumber: head.number,

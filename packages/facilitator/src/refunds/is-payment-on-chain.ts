@@ -9,7 +9,8 @@ import { isConfirmed } from "./is-confirmed.ts";
 /**
  * True if every endpoint that answers has a payment's transfer in its block. A payment is final by
  * a receipt and a block, which may both be one node's word. Its refund would then give back money
- * that never came. An endpoint that is behind the block, or has pruned its logs, says nothing.
+ * that never came. Blocks above an endpoint's head may be made up by another: it is waited for.
+ * One that has pruned its logs says nothing.
  */
 export async function isPaymentOnChain(
   ledger: LedgerContext,
@@ -27,7 +28,8 @@ export async function isPaymentOnChain(
     signature: "0x",
   };
   const block = BigInt(blockNumber);
-  return isConfirmed(rpc, async (endpoint) => {
+  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, head) => {
+    if (head.number < block) return "behind";
     const search = { rpc: endpoint, claims: [claim], fromBlock: () => block, toBlock: block };
     const outcome = (await schemeOf(claim).findExecutions(search)).get(claim)?.outcome;
     return outcome === "unknown" ? undefined : outcome === "executed";

@@ -160,6 +160,45 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
   );
 
   it(
+    "stay paid beside a node that shows their transaction as failed",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      let lies: number | undefined;
+      const liar = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
+        const answer = await ask();
+        if (lies === undefined || method !== "eth_getTransactionReceipt") return answer;
+        if (hash !== transactionHash || !("result" in answer)) return answer;
+        lies += 1;
+        return { result: { ...Object(answer.result), status: "0x0", logs: [] } };
+      });
+      onTestFinished(() => liar.close());
+      const facilitator = await here.start({
+        network: { finalAfter: 40, rpcUrls: [liar.url, devnet.rpcUrl] },
+        refunds: { privateKey: floatKey },
+        times: { refundMs: 5 },
+      });
+      const payment = await settled(facilitator, here);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "one" });
+      const execute = executeIn(here);
+      await execute(
+        "update refunds set state = 'manual', cause = 'no_eip3009', next_at = 9000000000000",
+      );
+      const transactionHash = await send(here, refund, 1_000n);
+      await facilitator.refunds.markPaid({ id: refund.id, transactionHash });
+      await becomes(facilitator, here, refund, { state: "confirmed" });
+      lies = 0;
+      await vi.waitFor(() => expect(lies).toBeGreaterThan(2), patience);
+      // Its operator would send it again.
+      expect(await facilitator.refunds.get(refund.id)).toMatchObject({
+        state: "confirmed",
+        transactionHash,
+      });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
     "keep their transaction while no node can be asked about it",
     async () => {
       const here = await begin(engine);

@@ -31,23 +31,22 @@ export async function takeOperatorsTransaction(
   requireManual(row);
   const settlement = refunds.settlements.get(row.network);
   if (settlement === undefined) throw notPaid(`No chain of this seller is ${row.network}`);
-  const receipt = await readTransaction(settlement, transactionHash);
-  const [first] = findTransfers(refunds, row, receipt);
-  if (receipt === undefined || first === undefined) {
+  const proof = await findProof(refunds, { row, settlement, hash: transactionHash });
+  if (proof === undefined) {
     throw notPaid("The transaction has not moved this amount of the token to the payer");
   }
+  const { receipt, transfers } = proof;
   const change = later(refunds, 0, {
     state: "sent",
     cause: "operator_paid",
-    float: first.from,
+    float: transfers[0].from,
     transaction_hash: transactionHash,
     block_number: receipt.blockNumber,
     block_hash: receipt.blockHash,
   });
-  const { length } = findTransfers(refunds, row, receipt);
   const isMoved = await ledger.write(async (transaction) => {
     await ledger.dialect.lockKey(transaction, "coinslot:operator-refunds");
-    if ((await countOthers(transaction, row, transactionHash)) >= length) {
+    if ((await countOthers(transaction, row, transactionHash)) >= transfers.length) {
       throw notPaid("Another refund, or a transaction of the relayers, has this transfer already");
     }
     return writeRefund(transaction, row, change);
@@ -56,7 +55,8 @@ export async function takeOperatorsTransaction(
 }
 
 /**
- * Follows a refund by the operator's transaction. Where no block holds it any more, it is `manual`.
+ * Follows a refund by the operator's transaction. Where no endpoint has it in a block any more, it
+ * is `manual`. One node's word does not do that: its operator would pay twice.
  */
 export async function followOperatorsTransaction(
   refunds: RefundsContext,
@@ -70,8 +70,8 @@ export async function followOperatorsTransaction(
   }
   const { network } = settlement;
   const { number: head } = await network.watcher.read(0);
-  const receipt = await readTransaction(settlement, hash, head);
-  if (receipt === undefined || findTransfers(refunds, row, receipt).length === 0) {
+  const proof = await findProof(refunds, { row, settlement, hash, minBlock: head });
+  if (proof === undefined) {
     return later(refunds, looks.rare, {
       state: "manual",
       // A form of it was signed only where its nonce was used up without paying it.
@@ -81,6 +81,7 @@ export async function followOperatorsTransaction(
     });
   }
   const { ledger } = refunds.context;
+  const { receipt } = proof;
   const depth = Number(head) - receipt.blockNumber;
   const inBlock = {
     cause,
@@ -135,40 +136,45 @@ function isWithoutSignature({ state, valid_before, cause }: RefundRow): boolean 
   return valid_before === null || (state === "manual" && cause === "executed_elsewhere");
 }
 
+/** A receipt, with the transfers that are a refund's. */
+interface Proof {
+  receipt: TransactionReceipt;
+  transfers: [{ from: Address }, ...{ from: Address }[]];
+}
+
 /**
- * Reads a receipt; at every endpoint, where the first one has none.
+ * The receipt of a transaction that has moved a refund's amount to its payer; at every endpoint,
+ * where the first one has none. Another receipt of one of them proves nothing.
  *
  * @throws RpcError, ZodError, TypeError where no endpoint has it, and one did not say so
  */
-async function readTransaction(
-  { network: { rpc } }: NetworkSettlement,
-  hash: Hex,
-  minBlock?: bigint,
-): Promise<TransactionReceipt | undefined> {
+async function findProof(
+  { context }: RefundsContext,
+  {
+    row,
+    settlement,
+    hash,
+    minBlock,
+  }: { row: RefundRow; settlement: NetworkSettlement; hash: Hex; minBlock?: bigint },
+): Promise<Proof | undefined> {
+  const { rpc } = settlement.network;
+  const value = context.ledger.dialect.amount.decode(row.amount);
   const options = minBlock === undefined ? {} : { minBlock };
   const others = rpc.endpoints.length > 1 ? rpc.endpoints : [];
   const faults: Error[] = [];
   for (const node of [rpc, ...others]) {
     const [answer] = await node.requestMany([receiptCall(hash)], options);
     const { receipt, fault } = readReceipt(hash, answer);
-    if (receipt !== undefined) return receipt.isSuccess ? receipt : undefined;
     if (fault !== undefined) faults.push(fault);
+    if (receipt?.isSuccess !== true) continue;
+    const [first, ...more] = readPlainTransfers(receipt.logs, row.asset).filter(
+      (transfer) => transfer.to === row.payer && transfer.value === value,
+    );
+    if (first !== undefined) return { receipt, transfers: [first, ...more] };
   }
   const [first] = faults;
   if (first !== undefined) throw first;
   return undefined;
-}
-
-/** The transfers of a transaction that are the refund's. */
-function findTransfers(
-  { context }: RefundsContext,
-  row: RefundRow,
-  receipt: TransactionReceipt | undefined,
-): { from: Address }[] {
-  const value = context.ledger.dialect.amount.decode(row.amount);
-  return readPlainTransfers(receipt?.logs ?? [], row.asset).filter(
-    (transfer) => transfer.to === row.payer && transfer.value === value,
-  );
 }
 
 /** Refunds that have such a transfer of the transaction; any number for one of the relayers'. */

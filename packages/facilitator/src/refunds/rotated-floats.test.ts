@@ -3,6 +3,7 @@ import { toLowerHex } from "@coinslot/protocol";
 import { zeroHash } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished } from "vitest";
+import * as z from "zod";
 import { refundNonce } from "../ledger/refunds/refund-nonce.ts";
 import { startNodeProxy } from "../testing/node-proxy.ts";
 import {
@@ -20,6 +21,7 @@ const begin = useRefundingDevnet();
 const timeout = 120_000;
 const otherKey = generatePrivateKey();
 const other = privateKeyToAccount(otherKey);
+const blockSchema = z.object({ result: z.looseObject({}) });
 
 type Here = Awaited<ReturnType<typeof begin>>;
 
@@ -124,6 +126,35 @@ describe.each(enginesByDay("sqlite"))("a float that is replaced on %s", (engine)
     },
     timeout,
   );
+});
+
+it("a float is not replaced where one node alone shows the former form as over", async () => {
+  const here = await begin("sqlite");
+  const { start, devnet } = here;
+  let isLying = false;
+  // The chain's time is behind: it stood still, and another node makes its blocks newer.
+  const liar = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    const answer = await ask();
+    if (!isLying || method !== "eth_getBlockByNumber") return answer;
+    const timestamp = `0x${(Math.floor(Date.now() / 1_000) + 1_200).toString(16)}`;
+    return { result: { ...blockSchema.parse(answer).result, timestamp } };
+  });
+  onTestFinished(() => liar.close());
+  let aheadMs = 0;
+  const facilitator = await start({
+    network: { ...withFloat.network, rpcUrls: [liar.url, devnet.rpcUrl] },
+    now: () => Date.now() + aheadMs,
+    refunds: { address: floatAccount.address },
+  });
+  const payment = await settled(facilitator, here);
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "unsigned" });
+  await facilitator.refunds.exportUnsigned({ validForSeconds: 600 });
+  aheadMs = 1_200_000;
+  isLying = true;
+  await devnet.mine(5);
+  const again = facilitator.refunds.exportUnsigned({ ids: [refund.id], float: other.address });
+  await expect(again).rejects.toThrow(/until its time is over/);
 });
 
 /** A chain of two nodes. The first one hides the use of a nonce, once it is named. */

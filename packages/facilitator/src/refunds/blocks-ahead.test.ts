@@ -1,0 +1,72 @@
+import { expect, it, onTestFinished, vi } from "vitest";
+import { type AheadLies, startNodeAhead } from "../testing/node-ahead.ts";
+import {
+  becomes,
+  floatAccount,
+  idInLedger,
+  patience,
+  settled,
+  useRefundingDevnet,
+  withFloat,
+} from "../testing/refunding-devnet.ts";
+import { cancel, settle } from "../testing/settling-actions.ts";
+
+const begin = useRefundingDevnet();
+
+/** A seller of two nodes. The first one can make blocks up, which the other has not come to. */
+async function beginAhead() {
+  const lies: AheadLies = { ahead: 0n, isArmed: false };
+  const here = await begin("sqlite");
+  await here.devnet.mine(3);
+  const node = await startNodeAhead(here.devnet, lies);
+  onTestFinished(() => node.close());
+  const facilitator = await here.start({
+    refunds: withFloat.refunds,
+    network: { ...withFloat.network, rpcUrls: [node.url, here.devnet.rpcUrl] },
+  });
+  return { here, node, facilitator, lies };
+}
+
+it("a refund of a payment that stands in a block which another endpoint has not come to waits", async () => {
+  const { here, node, facilitator, lies } = await beginAhead();
+  const { devnet, balanceOf, pay } = here;
+  Object.assign(lies, { ahead: 50n, isArmed: true });
+  const paid = await pay();
+  expect(await settle(facilitator, paid)).toMatchObject({ success: true });
+  const payment = await idInLedger(facilitator, paid);
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+  }, patience);
+  // The payer withdraws its signature. Only then the relayer's nonce is used.
+  await cancel(here, devnet.accounts.buyer, paid);
+  const raw = node.taken();
+  if (raw === undefined) throw new Error("No transaction was taken");
+  await devnet.client.sendRawTransaction({ serializedTransaction: raw });
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
+  expect(await balanceOf(floatAccount.address)).toBe(10_000n);
+});
+
+it("a refund in a block that another endpoint has not come to is not final, and sent again", async () => {
+  const { here, node, facilitator, lies } = await beginAhead();
+  const { devnet, balanceOf } = here;
+  const payment = await settled(facilitator, here);
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+  }, patience);
+  Object.assign(lies, { ahead: 100n, isArmed: true });
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  const { operation = "" } = await becomes(facilitator, here, refund, { state: "confirmed" });
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await facilitator.payments.get(operation)).toMatchObject({ finalAt: expect.anything() });
+  }, patience);
+  const shown = node.shownAsUsed();
+  await vi.waitFor(() => expect(node.shownAsUsed()).toBeGreaterThan(shown + 2), patience);
+  expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "confirmed" });
+  lies.ahead = 0n;
+  await becomes(facilitator, here, refund, { state: "final" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+});

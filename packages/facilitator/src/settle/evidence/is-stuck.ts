@@ -1,0 +1,17 @@
+import type { BlockHeader } from "@coinslot/chain";
+
+const maxHeadAgeMs = 600_000;
+
+type DatedHead = Pick<BlockHeader, "timestamp">;
+
+/**
+ * True if an endpoint's head is older than ten minutes, while another's is newer. Decisions that
+ * ask each endpoint would wait for it for ever. The age is by this machine's clock, since a node
+ * that lies may name any height.
+ *
+ * @param now Unix milliseconds
+ */
+export function isStuck(head: DatedHead, all: readonly DatedHead[], now: number): boolean {
+  const isOld = ({ timestamp }: DatedHead) => now - Number(timestamp) * 1_000 > maxHeadAgeMs;
+  return isOld(head) && !all.every(isOld);
+}
