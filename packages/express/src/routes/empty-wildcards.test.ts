@@ -3,6 +3,7 @@ import { ConfigurationError } from "@coinslot/protocol";
 import express, { type Express, type RequestHandler } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
+import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
@@ -93,6 +94,12 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
       "/files",
       (app) => app.use("/files", router("/{*path}", end)),
     ],
+    [
+      "a router's root, and a key that has the slash",
+      "/files/{*rest}",
+      "/files",
+      (app) => app.use("/files", router("/{*path}", end)),
+    ],
     ["a wider path", "/data/top/*rest", "/data/top/", (app) => app.get("/data/:name/{*path}", end)],
     ["a slash in the braces", "/files/*rest", "/files", (app) => app.get("/files{/*path}", end)],
     ["a slash at the end", "/files/*rest", "/files/", (app) => app.get("/files/{*path}/", end)],
@@ -169,6 +176,29 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     expect(status).toBe(200);
     expect(answer).toContain("index");
     expect(shop.errors).toEqual([]);
+  });
+
+  it("closes a folder of Express 4 that a router reads as its root, and no other", async () => {
+    const express4 = expressVersions[0]?.express ?? express;
+    const errors: unknown[] = [];
+    const app = express4();
+    const gate = paymentMiddleware(
+      { "GET /files/*": { accepts: option() }, "GET /data/*": { accepts: option() } },
+      createPaperFacilitator(),
+      { app, onError: (error) => errors.push(error) },
+    );
+    app.use(gate);
+    app.use("/files", express4.Router().get("/*", end));
+    app.use("/data", express4.Router().get("/", list).get("/*", end));
+    await gate.ready();
+    const listening = await listen(app);
+    opened.push(listening);
+    expect((await sendTarget(listening, "/files")).status).toBe(503);
+    expect((await sendTarget(listening, "/FILES?a=b")).status).toBe(503);
+    expect((await sendTarget(listening, "/files/")).status).toBe(402);
+    expect((await sendTarget(listening, "/data")).answer).toContain("index");
+    expect(errors).toHaveLength(1);
+    expect(String(errors[0])).toContain('Add a key of "/files"');
   });
 
   it("closes the folder where the handler before it has another method", async () => {

@@ -1,18 +1,26 @@
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter, rootsOf } from "./application-router.ts";
-import { dialectOf } from "./path-dialect.ts";
+import { dialectOf, type PathDialect } from "./path-dialect.ts";
 import { pathOf } from "./path-forms.ts";
 import { createPathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { takesEmpty } from "./takes-empty.ts";
 
-/** A wildcard at the end of a key of Express 5, which matches no empty text. */
-const lastWildcard = /(\/?)\*([\w$\u0080-\uffff]+|"[^"/]+")\/?$/;
+const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
+/**
+ * A wildcard at the end of a key. That of Express 5 matches no empty text without braces, and none
+ * matches a path without the slash before it.
+ */
+const lastWildcards: Record<PathDialect, RegExp> = {
+  "Express 4": /(\/)(\*)$/,
+  "Express 5": new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`),
+};
 
 /**
  * Finds requests for the folder of a key (`/files/` of `/files/*rest`) that the handler of the key
  * takes: its wildcard may be empty (`/files/{*rest}`). NestJS 11 and newer make that of `files/*`.
+ * So do requests for `/files`, which a router mounted there reads as `/`.
  *
  * @param options.report called once for each key of such a request
  * @returns whether a request that fits no key is one of these; `undefined` where no key can have
@@ -25,8 +33,10 @@ export function createEmptyWildcards(options: {
 }): ((request: Request, forms: readonly string[]) => boolean) | undefined {
   const { app, report } = options;
   const router = applicationRouter(app);
+  const dialect = dialectOf(router);
+  const lastWildcard = lastWildcards[dialect];
   const routes = options.routes.filter(({ path }) => lastWildcard.test(path));
-  if (routes.length === 0 || dialectOf(router) === "Express 4") return undefined;
+  if (routes.length === 0) return undefined;
   const folders = routes.map((route) => ({
     ...route,
     path: route.path.replace(lastWildcard, "") || "/",
@@ -47,7 +57,8 @@ export function createEmptyWildcards(options: {
     const route = routes[folders.indexOf(folder)];
     if (route !== undefined && !reported.has(route)) {
       reported.add(route);
-      report(new ConfigurationError("The paid routes", [problemOf(route, path.endsWith("/"))]));
+      const remedy = dialect === "Express 4" ? remedyIn4(route) : remedyIn5(route, path);
+      report(new ConfigurationError("The paid routes", [problemOf(route, remedy)]));
     }
     return true;
   };
@@ -65,9 +76,19 @@ function isTakenEmpty(app: Application, method: string, path: string): boolean {
   });
 }
 
-function problemOf({ key, path }: Route, hasSlash: boolean): string {
-  const wider = path.replace(lastWildcard, (_, slash: string, name: string) =>
-    slash === "" || hasSlash ? `${slash}{*${name}}` : `{/*${name}}`,
-  );
-  return `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. Write "${wider}" in the key, or a wildcard without braces in the handler ("${path}"), which leaves the folder alone`;
+function problemOf({ key }: Route, remedy: string): string {
+  return `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. ${remedy}`;
+}
+
+function remedyIn4({ path }: Route): string {
+  return `Add a key of "${path.replace(lastWildcards["Express 4"], "") || "/"}"`;
+}
+
+function remedyIn5({ path }: Route, folder: string): string {
+  const wider = path.replace(lastWildcards["Express 5"], (_, slash: string, wildcard: string) => {
+    const plain = wildcard.replace(/[{}]/g, "");
+    return slash === "" || folder.endsWith("/") ? `${slash}{${plain}}` : `{/${plain}}`;
+  });
+  const narrow = path.replace(/\{(\*[^{}]+)\}\/?$/, "$1");
+  return `Write "${wider}" in the key, or a wildcard without braces in the handler ("${narrow}"), which leaves the folder alone`;
 }

@@ -46,9 +46,18 @@ export function createRouteMatcher(
       routers.set(app, found);
     }
     const forms = pathForms(targets);
+    const route = findInBoth(request, found, forms);
+    const isEmptyWildcard = route === undefined && found.isEmptyWildcard?.(request, forms) === true;
+    return isEmptyWildcard ? "closed" : route;
+  };
+
+  function findInBoth(
+    request: Request,
+    found: ApplicationRouters,
+    forms: readonly string[],
+  ): ReturnType<RouteMatcher> {
     const own = findOwn(request, found, forms);
-    const { secondReading, isEmptyWildcard } = found;
-    if (own === undefined && isEmptyWildcard?.(request, forms) === true) return "closed";
+    const { secondReading } = found;
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
     const theirs = secondReading.find(own === undefined)?.(request.method, forms);
@@ -57,7 +66,7 @@ export function createRouteMatcher(
     if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
     secondReading.reportDifference(theirs);
     return "closed";
-  };
+  }
 }
 
 function findOwn(

@@ -9,8 +9,8 @@ const emptyWildcard = /\{\/?\*"?([^{}"]+)"?\}\/?$/;
  * `undefined`: no route takes it. Layers are matched as the router does, by their own functions.
  *
  * Middleware takes many paths and passes them on. So routes for all methods, and with another
- * wildcard or a regular expression, do not end the search. An application mounted here, and a
- * router of Express 4, have no such wildcard to see.
+ * wildcard or a regular expression, do not end the search. An application that is mounted here
+ * cannot be inspected.
  */
 export function takesEmpty(router: object, method: string, path: string): boolean | undefined {
   for (const layer of layersOf(router)) {
@@ -33,16 +33,22 @@ function routeTakesEmpty(
   if (!servesMethod(route, method)) return undefined;
   const paths: unknown[] = [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
   const texts = paths.filter((each) => typeof each === "string");
-  for (const text of texts) {
-    const wildcard = emptyWildcard.exec(text)?.[1];
-    if (wildcard !== undefined && !(wildcard in params)) return true;
-  }
+  if (texts.some((text) => isEmptyIn(params, text))) return true;
   for (const { handle } of layersOf(route)) {
     const found = routerTakesEmpty(handle, method, path);
     if (found !== undefined) return found;
   }
   const isPlain = texts.length === paths.length && !texts.some((text) => text.includes("*"));
   return isPlain && !servesAllMethods(route) ? false : undefined;
+}
+
+/** Returns whether the wildcard at the end of a path has matched nothing. */
+function isEmptyIn(params: object, text: string): boolean {
+  const wildcard = emptyWildcard.exec(text)?.[1];
+  if (wildcard !== undefined) return !(wildcard in params);
+  // A wildcard of Express 4. Its parameters without a name are numbered.
+  const last = Object.entries(params).findLast(([name]) => /^\d+$/.test(name));
+  return text.endsWith("*") && last?.[1] === "";
 }
 
 function routerTakesEmpty(handle: unknown, method: string, rest: string): boolean | undefined {
