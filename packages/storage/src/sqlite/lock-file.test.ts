@@ -1,6 +1,8 @@
-import { link, rm, symlink } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { link, mkdir, rm, symlink } from "node:fs/promises";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
+import { openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { createSqliteUrl, openForTest } from "../testing/engines.ts";
 import { killTestProcess, nextMessage, startTestProcess, testProgram } from "../testing/process.ts";
@@ -61,6 +63,21 @@ describe("the lock of a database file", () => {
     }
     await rm(`${path}.twin`);
     (await lockDatabaseFile(url))?.release();
+  });
+
+  it("is refused where it, or the file, is a pipe or a folder, which is not opened", async () => {
+    const error = { kind: "configuration", message: expect.stringContaining("not a regular file") };
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    execFileSync("mkfifo", [path]);
+    for (const readOnly of [false, true])
+      await expect(openDatabase({ url, readOnly })).rejects.toMatchObject(error);
+    await rm(path);
+    await mkdir(path);
+    await expect(openDatabase({ url })).rejects.toMatchObject(error);
+    await rm(path, { recursive: true });
+    execFileSync("mkfifo", [`${path}.lock`]);
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject(error);
   });
 
   it("names a missing folder", async () => {

@@ -49,7 +49,8 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
  * would not see each other's rows, and spoil the file.
  */
 function refuseHardLinks(file: string): void {
-  const links = statSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
+  const found = statSync(file, { throwIfNoEntry: false });
+  const links = found?.isFile() === true ? found.nlink : 1;
   if (links <= 1) return;
   throw new DatabaseError(
     "configuration",

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
@@ -141,6 +141,9 @@ function openFile(options: SqliteConnectionOptions): SqliteHandle {
     throw new DatabaseError("configuration", `${label}: the folder ${folder} does not exist`);
   if (!create && path !== memoryPath && !existsSync(path))
     throw new DatabaseError("configuration", `${label}: the file does not exist`);
+  // SQLite reads a pipe without an end, and no signal interrupts it.
+  if (path !== memoryPath && statSync(path, { throwIfNoEntry: false })?.isFile() === false)
+    throw new DatabaseError("configuration", `${label}: it is not a regular file`);
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 
