@@ -8,13 +8,15 @@ import type { Route } from "./read-routes.ts";
 import { takesEmpty } from "./takes-empty.ts";
 
 const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
+/** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
+const lastWildcard = new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`);
 /**
- * A wildcard at the end of a key. That of Express 5 matches no empty text without braces, and none
- * matches a path without the slash before it.
+ * The end of a key that leaves a folder: a wildcard, or optional parts. No key takes that folder
+ * without the slash before these. A plain wildcard of Express 5 matches no empty text.
  */
-const lastWildcards: Record<PathDialect, RegExp> = {
-  "Express 4": /(\/)(\*)$/,
-  "Express 5": new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`),
+const openEnds: Record<PathDialect, RegExp> = {
+  "Express 4": /\/\*$/,
+  "Express 5": new RegExp(`(?:/?\\{[^{}]*\\})*/?(?:\\*${name}|\\{[^{}]*\\})/?$`),
 };
 
 /**
@@ -34,13 +36,9 @@ export function createEmptyWildcards(options: {
   const { app, report } = options;
   const router = applicationRouter(app);
   const dialect = dialectOf(router);
-  const lastWildcard = lastWildcards[dialect];
-  const routes = options.routes.filter(({ path }) => lastWildcard.test(path));
+  const routes = options.routes.filter(({ path }) => openEnds[dialect].test(path));
   if (routes.length === 0) return undefined;
-  const folders = routes.map((route) => ({
-    ...route,
-    path: route.path.replace(lastWildcard, "") || "/",
-  }));
+  const folders = routes.map((route) => ({ ...route, path: folderOf(route, dialect) }));
   const find = createPathRouter({
     router,
     routes: folders,
@@ -57,7 +55,10 @@ export function createEmptyWildcards(options: {
     const route = routes[folders.indexOf(folder)];
     if (route !== undefined && !reported.has(route)) {
       reported.add(route);
-      const remedy = dialect === "Express 4" ? remedyIn4(route) : remedyIn5(route, path);
+      const isPlain = dialect === "Express 5" && lastWildcard.test(route.path);
+      const remedy = isPlain
+        ? widen(route, path.endsWith("/"))
+        : `Add a key of "${folderOf(route, dialect)}"`;
       report(new ConfigurationError("The paid routes", [problemOf(route, remedy)]));
     }
     return true;
@@ -80,14 +81,14 @@ function problemOf({ key }: Route, remedy: string): string {
   return `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. ${remedy}`;
 }
 
-function remedyIn4({ path }: Route): string {
-  return `Add a key of "${path.replace(lastWildcards["Express 4"], "") || "/"}"`;
+function folderOf({ path }: Route, dialect: PathDialect): string {
+  return path.replace(openEnds[dialect], "") || "/";
 }
 
-function remedyIn5({ path }: Route, folder: string): string {
-  const wider = path.replace(lastWildcards["Express 5"], (_, slash: string, wildcard: string) => {
+function widen({ path }: Route, hasSlash: boolean): string {
+  const wider = path.replace(lastWildcard, (_, slash: string, wildcard: string) => {
     const plain = wildcard.replace(/[{}]/g, "");
-    return slash === "" || folder.endsWith("/") ? `${slash}{${plain}}` : `{/${plain}}`;
+    return slash === "" || hasSlash ? `${slash}{${plain}}` : `{/${plain}}`;
   });
   const narrow = path.replace(/\{(\*[^{}]+)\}\/?$/, "$1");
   return `Write "${wider}" in the key, or a wildcard without braces in the handler ("${narrow}"), which leaves the folder alone`;

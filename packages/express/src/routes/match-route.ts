@@ -2,7 +2,7 @@ import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
 import { createEmptyWildcards } from "./empty-wildcards.ts";
-import { isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
+import { cutTargetOf, isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
@@ -47,8 +47,11 @@ export function createRouteMatcher(
     }
     const forms = pathForms(targets);
     const route = findInBoth(request, found, forms);
-    const isEmptyWildcard = route === undefined && found.isEmptyWildcard?.(request, forms) === true;
-    return isEmptyWildcard ? "closed" : route;
+    if (route !== undefined) return route;
+    if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
+    const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
+    const isMisread = cut.length > 0 && findInBoth(request, found, pathForms(cut)) !== undefined;
+    return isMisread ? "malformed" : undefined;
   };
 
   function findInBoth(

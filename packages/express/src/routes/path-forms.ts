@@ -43,6 +43,18 @@ export function targetsOf({ url, baseUrl, originalUrl }: Request): string[] {
 }
 
 /**
+ * The path of an absolute URL as Express 5 misreads it, once mounts have taken all of its path. An
+ * optional mount cuts a slash from the rest, `http://host`. The router behind it reads
+ * `/ttp://host`. `undefined` for a target that is a path.
+ */
+export function cutTargetOf(target: string): string | undefined {
+  const path = pathOf(target);
+  if (target.startsWith("/") || path === target) return undefined;
+  const rest = target.split(/[?#]/, 1)[0]?.slice(1, -path.length) ?? "";
+  return `${path.replace(/\/$/, "")}/${rest}`;
+}
+
+/**
  * The paths under which a request may reach a handler. Mounted routers read a target with single
  * slashes in place of any of its runs. It also counts decoded and normalised, as servers of files
  * and proxies read it. A handler may reach these by a `fetch`.

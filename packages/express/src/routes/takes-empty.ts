@@ -1,8 +1,9 @@
 import { layersOf } from "./application-router.ts";
 import { servesAllMethods, servesMethod } from "./route-methods.ts";
 
-/** A wildcard of Express 5 at the end of a path, which may be empty. */
-const emptyWildcard = /\{\/?\*"?([^{}"]+)"?\}\/?$/;
+/** Optional parts of Express 5 at the end of a path. */
+const optionalEnd = /(?:\{[^{}]*\})+\/?$/;
+const names = /[:*]"?([^{}":*/.-]+)/g;
 
 /**
  * Returns whether the first route that takes a path leaves the wildcard at its end empty.
@@ -42,10 +43,17 @@ function routeTakesEmpty(
   return isPlain && !servesAllMethods(route) ? false : undefined;
 }
 
-/** Returns whether the wildcard at the end of a path has matched nothing. */
+/**
+ * Returns whether the end of a path has matched nothing: a wildcard, or optional parts behind a
+ * slash.
+ */
 function isEmptyIn(params: object, text: string): boolean {
-  const wildcard = emptyWildcard.exec(text)?.[1];
-  if (wildcard !== undefined) return !(wildcard in params);
+  const end = optionalEnd.exec(text);
+  if (end !== null) {
+    const isOpen = end[0].includes("*") || text[end.index - 1] === "/";
+    const found = [...end[0].matchAll(names)];
+    return isOpen && found.length > 0 && found.every(([, name = ""]) => !(name in params));
+  }
   // A wildcard of Express 4. Its parameters without a name are numbered.
   const last = Object.entries(params).findLast(([name]) => /^\d+$/.test(name));
   return text.endsWith("*") && last?.[1] === "";
