@@ -69,7 +69,8 @@ export function paymentMiddleware(
   const checkedBy = isApplication(app) ? routerOfItsExpress(app) : installedRouter();
   const read = readRoutes(routes, checkedBy, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
-  const match = createRouteMatcher(read, { checkedBy, report: gate.onError });
+  const { onError: report } = gate;
+  const match = createRouteMatcher(read, { checkedBy, report, gate: () => middleware });
   const warnUnsold = warnUnsoldMethods(read, { checkedBy, onError: gate.onError });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     const matched = match(request);

@@ -31,6 +31,8 @@ export function createRouteMatcher(
     checkedBy: object;
     /** Called with differences between the Expresses of an application's tree, once for each. */
     report: (fault: ConfigurationError) => void;
+    /** The middleware that matches, as it stands in the application. */
+    gate?: () => object;
   },
 ): RouteMatcher {
   const routers = new WeakMap<Application, ApplicationRouters>();
@@ -59,7 +61,7 @@ export function createRouteMatcher(
     found: ApplicationRouters,
     forms: readonly string[],
   ): ReturnType<RouteMatcher> {
-    const own = findOwn(request, found, forms);
+    const own = findOwn(request, { routers: found, forms, gate: reading.gate?.() });
     const { secondReading } = found;
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
@@ -74,15 +76,20 @@ export function createRouteMatcher(
 
 function findOwn(
   { app, method, url, originalUrl }: Request,
-  { loose, exact }: ApplicationRouters,
-  forms: readonly string[],
+  options: {
+    routers: Pick<ApplicationRouters, "loose" | "exact">;
+    forms: readonly string[];
+    gate: object | undefined;
+  },
 ): Route | "malformed" | undefined {
+  const { routers, forms, gate } = options;
+  const { loose, exact } = routers;
   const found = loose(method, forms);
   if (found === undefined || exact === undefined) return found;
   // The code that has cut a prefix, or rewritten the path, need not distinguish as much.
   if (url !== originalUrl) return found;
   const exactly = exact.find(method, forms);
-  return exactly === found || hasOnlyRoutersLike(app, exact.settings) ? exactly : found;
+  return exactly === found || hasOnlyRoutersLike(app, exact.settings, gate) ? exactly : found;
 }
 
 interface ApplicationRouters {

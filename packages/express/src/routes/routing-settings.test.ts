@@ -42,6 +42,19 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
     expect((await sendTarget(shop, "/paid/")).answer).toContain("free");
   });
 
+  it("are not those of an application that middleware has called as a function before", async () => {
+    const other = express().enable("case sensitive routing").enable("strict routing");
+    other.get("/own", (_request, response) => void response.send("own"));
+    const shop = await open(
+      { "GET /paid": { accepts: option() } },
+      (app) => app.get("/paid", (_request, response) => void response.send(content)),
+      (app) => app.use((request, response, next) => other(request, response, next)),
+    );
+    for (const path of ["/paid", "/PAID", "/paid/"]) {
+      expect((await sendTarget(shop, path)).status).toBe(402);
+    }
+  });
+
   it.each([
     [
       "a router that does not",

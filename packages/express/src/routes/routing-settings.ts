@@ -19,11 +19,23 @@ const opaque: ReadonlySet<string> = new Set(["mounted_app", "serveStatic"]);
  * mount path of its own) counts as distinguishing nothing. So does a regular expression of the
  * application, which no setting binds. No router with a mount path of its own distinguishes a slash
  * at the end of that.
+ *
+ * @param gate has to be one of the layers. Else this application may have been called as a
+ * function, and have passed the request on to another one: Express leaves it in the request.
  */
-export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
-  return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
+export function hasOnlyRoutersLike(
+  app: Application,
+  settings: RoutingSettings,
+  gate?: object | undefined,
+): boolean {
+  const seen = new Set<object>();
+  const isAlike = [...rootsOf(app)].every((root) =>
+    isLike(applicationRouter(root), settings, seen),
+  );
+  return isAlike && (gate === undefined || seen.has(gate));
 }
 
+/** @param seen gets the routers, and the functions of their layers */
 function isLike(router: object, settings: RoutingSettings, seen: Set<object>): boolean {
   if (seen.has(router)) return true;
   seen.add(router);
@@ -43,6 +55,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
     if (Array.isArray(Reflect.get(handle, "stack"))) {
       return (isAtSamePath || !settings.strict) && isLike(handle, settings, seen);
     }
+    seen.add(handle);
     return isAtSamePath && !opaque.has(handle.name) && !isApplication(handle);
   }
 }
