@@ -9,10 +9,12 @@ import {
   sumOfRefunds,
 } from "../ledger/refunds/refund-row.ts";
 import { endedRefundStates } from "../ledger/refunds-schema.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
 import { adoptRefund } from "./adopt-refund.ts";
 import { followRefund } from "./follow-refund.ts";
 import { isFreeOf } from "./is-free-of.ts";
 import { isPaymentOnChain } from "./is-payment-on-chain.ts";
+import { lacksAuthorizations } from "./lacks-authorizations.ts";
 import { type RefundReading, readRefund } from "./read-chain.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 import { signRefund } from "./sign-refund.ts";
@@ -64,7 +66,7 @@ async function prepareRefund(
   if (account !== undefined) {
     return adoptRefund(refunds, { row, payment, settlement, account, value, reading });
   }
-  const wait = await findWait(refunds, { row, reading, value });
+  const wait = await findWait(refunds, { row, settlement, reading, value });
   if (wait !== undefined) return wait;
   // The row's own account was asked about before.
   const others = accounts.filter((each) => each !== float && each !== row.float);
@@ -127,11 +129,12 @@ async function findWait(
   refunds: RefundsContext,
   options: {
     row: RefundRow;
+    settlement: NetworkSettlement;
     reading: RefundReading;
     value: bigint;
   },
 ): Promise<RefundChange | undefined> {
-  const { row, reading, value } = options;
+  const { row, settlement, reading, value } = options;
   const { settings } = refunds;
   const { float, sign } = settings;
   const needsReview =
@@ -150,11 +153,9 @@ async function findWait(
     return later(refunds, looks.waiting, { state: "waiting", cause: "stopped" });
   }
   if (reading.isUnreadable) {
-    const { hasAuthorizations, hasCode } = await refunds.readFacts(row);
-    // A token does not go away: a node without its code lacks the chain's state.
-    return hasAuthorizations || !hasCode
-      ? later(refunds, looks.waiting, { state: "waiting", cause: "chain" })
-      : later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" });
+    return (await lacksAuthorizations(refunds.context.ledger, settlement, row))
+      ? later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" })
+      : later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
   if (reading.balance === undefined) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });

@@ -48,7 +48,7 @@ export async function followRefund(
       }
       const isDisputed = vote === "disputed" || vote === "denied";
       const finalAt = vote === "confirmed" ? operation.finalAt : undefined;
-      return later(refunds, isDisputed ? looks.waiting : looks.soon, {
+      return later(refunds, vote === "confirmed" ? looks.soon : looks.waiting, {
         state: finalAt === undefined ? "confirmed" : "final",
         cause: isDisputed ? "chain" : null,
         transaction_hash: inclusion?.transactionHash ?? null,
@@ -178,7 +178,7 @@ async function followAdopted(
     });
   }
   return depth >= network.serveAfter({ value })
-    ? later(refunds, vote === "disputed" ? looks.waiting : looks.soon, {
+    ? later(refunds, vote === false ? looks.soon : looks.waiting, {
         state: "confirmed",
         ...inBlock,
         ...(vote === "disputed" && { cause: "chain" }),

@@ -1,0 +1,25 @@
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import type { RefundRow } from "../ledger/refunds/refund-row.ts";
+import type { NetworkSettlement } from "../settle/engine.ts";
+import { isConfirmed } from "./is-confirmed.ts";
+import { readUses } from "./read-chain.ts";
+
+/**
+ * True if a refund's token has no EIP-3009, by each endpoint that answers. The refund is its
+ * operator's to send then, and goes on by itself no more. One node's reverts do not do that.
+ */
+export function lacksAuthorizations(
+  ledger: Pick<LedgerContext, "now">,
+  { network: { rpc } }: NetworkSettlement,
+  row: RefundRow,
+): Promise<boolean> {
+  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, { number: blockNumber }) => {
+    const accounts = [row.payer];
+    const { isUnreadable } = await readUses(endpoint, row, { accounts, blockNumber });
+    if (!isUnreadable) return false;
+    const params = [row.asset, `0x${blockNumber.toString(16)}`];
+    const code = await endpoint.request({ method: "eth_getCode", params });
+    // A token does not go away: a node without its code lacks the chain's state.
+    return code === "0x" ? undefined : true;
+  });
+}
