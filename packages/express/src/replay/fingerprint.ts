@@ -11,7 +11,8 @@ import type { Request } from "express";
  * names the nonce of one, and a higher amount than was paid, must be another request.
  *
  * A payment at the price of a seller's function is resumed at any later price. So the place counts
- * there, too: another host with the same path may have sold it for less.
+ * there, too: another host with the same path may have sold it for less. So may the same bytes have
+ * been, under a type that no parser reads.
  *
  * Both versions of x402 are one dialect. Calldata is public once it is broadcast, and the challenge
  * behind an MPP nonce is not: a stranger cannot show that payment in another dialect.

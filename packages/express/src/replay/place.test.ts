@@ -1,7 +1,7 @@
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Listening } from "@coinslot/devnet";
 import { plasmaUsdt0 } from "@coinslot/protocol";
-import type { Express, Request } from "express";
+import express, { type Express, type Request } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PaymentMiddlewareOptions, PaymentRoutes } from "../index.ts";
@@ -27,6 +27,10 @@ const priceOf = (isDear: boolean) => ({
   extra: { name, version, decimals },
 });
 const dearContent = "the dear content";
+
+function keepBytes(request: IncomingMessage, _response: unknown, bytes: Buffer): void {
+  Reflect.set(request, "rawBody", bytes);
+}
 
 /** Puts the plan that a header names into the path. */
 function addPlan(app: Express): void {
@@ -114,6 +118,44 @@ describe("a payment at the price of a function that was settled and not delivere
     await ask({ "X-Plan": "gold" }).expect(409);
   });
 });
+
+it.each([
+  ["which no parser reads", "text/plain", express.json()],
+  ["", "", express.json()],
+  ["with its bytes", "application/octet-stream", express.json({ verify: keepBytes })],
+])(
+  "a payment for a body under another type %s is none for a parsed body",
+  async (_case, type, parser) => {
+    const isGold = ({ body }: Request) => body?.plan === "gold";
+    const shop = await openShop({
+      routes: {
+        "POST /report": {
+          paymentFlow: "upfront",
+          accepts: option({ price: (request) => priceOf(isGold(request)) }),
+        },
+      },
+      before: (app) => app.use(parser),
+      serve(app) {
+        app.post("/report", (request, response) => {
+          if (isGold(request)) response.send(dearContent);
+          else response.status(500).send("no plan");
+        });
+      },
+    });
+    opened.push(shop);
+    const url = `${shop.url}/report`;
+    const body = new Blob(['{"plan":"gold"}'], { type });
+    const offer = await fetchOffer(url, 2, { method: "POST", body });
+    const [first] = offer.accepts;
+    if (first === undefined) throw new Error("Nothing is offered");
+    const { headers } = await createBuyer().sign(first);
+    expect((await fetch(url, { method: "POST", headers, body })).status).toBe(500);
+    const json = new Blob([body], { type: "application/json" });
+    const answer = await fetch(url, { method: "POST", headers, body: json });
+    expect(await answer.text()).not.toContain(dearContent);
+    expect(answer.status).toBe(409);
+  },
+);
 
 it("a lost answer of a channel is no answer of a dearer route with the same URL", async () => {
   let begin = (): void => undefined;
