@@ -96,6 +96,9 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ expr
     ["//api//..//../files/b", ({ url }: Request) => url],
     ["/api/..%2ffiles/b", ({ path }: Request) => decodeURIComponent(path)],
     ["/api/x%2f%252e%252e%2f..%2ffiles%2Fb", ({ path }: Request) => decodeURIComponent(path)],
+    ["/api/x%2fy%2fz/./../../files/b", ({ url }: Request) => url],
+    ["/api/.%09./files/b", ({ path }: Request) => decodeURIComponent(path)],
+    ["/api/x%2f.%0a%2f../%0d../files/b", ({ path }: Request) => decodeURIComponent(path)],
   ] as const)("sells %s, whose dots end at the handler's mount", async (target, pathOf) => {
     const files = await openFiles();
     const shop = await openShop({

@@ -19,9 +19,14 @@ export function isPlainTarget(target: string): boolean {
 
 /** A segment that leads a folder up; also escaped, since it may be decoded later. */
 const climbing = /^(?:\.|%2e){2}$/i;
+/** A segment that leads nowhere. */
+const still = /^(?:\.|%2e)$/i;
+/** Parts that the URL standard drops, of a segment or from its end. */
+const dropped = /(?<![\0- ])[\0- ]+$|[\t\n\r]|[?#].*/gs;
 
 /** Signs that the URL standard reads in its own way, plain or decoded. */
 const fetchedUnlike = /\/\.|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
+const slash = /[/\\]/;
 const escapedSlash = /%2f/i;
 const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
@@ -150,17 +155,22 @@ function fetchedForms(path: string): string[] {
  * of the handler that resolves them: behind `/api`, `/api/../b` is `/b`, and so `/api/b` here.
  */
 function splitsOf(path: string): { mount: string; rest: string }[] {
+  const parts = path.split(slash);
   const segments = segmentsOf(path);
   const climbs = segments.flatMap((segment, at) => (climbing.test(segment) ? [at] : []));
-  const ends = climbs.flatMap((at) => climbs.map((_, back) => Math.max(at - back, 1)));
+  const moving = segments.flatMap((segment, at) => (still.test(segment) ? [] : [at]));
+  const ends = climbs.flatMap((at) =>
+    climbs.map((_, back) => Math.max(moving[moving.indexOf(at) - back] ?? 1, 1)),
+  );
   return [...new Set([1, ...ends])].map((end) => ({
-    mount: segments.slice(0, end).join("/"),
-    rest: `/${segments.slice(end).join("/")}`,
+    mount: parts.slice(0, end).join("/"),
+    rest: `/${parts.slice(end).join("/")}`,
   }));
 }
 
+/** The segments of a path as the URL standard reads them. */
 function segmentsOf(path: string): string[] {
-  return path.split(/[/\\]/);
+  return path.split(slash).map((part) => part.replace(dropped, ""));
 }
 
 function normalFormsOf(decoded: string): string[] {
