@@ -115,6 +115,29 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ expr
     expect(status).toBe(402);
   });
 
+  it("sells no file at the price of another one, as which it may be read", async () => {
+    const files = await openFiles();
+    const shop = await openShop({
+      express,
+      routes: {
+        "GET /files/a": { accepts: option({ price: "$0.001" }) },
+        "GET /files/:name": { accepts: option({ price: "$5" }) },
+        "GET /files/:folder/:name": { accepts: option({ price: "$6" }) },
+      },
+      serve: (app) =>
+        app.use(async (request, response) => {
+          response.send(await (await fetch(files.url + request.originalUrl)).text());
+        }),
+    });
+    open(shop);
+    for (const target of ["/files/a%3f/../b", "/files/a%23/.%2e/b", "/files/x/../a%3f/../b"]) {
+      expect((await sendTarget(shop, target)).status).toBe(400);
+    }
+    for (const target of ["/zz/../files/b", "/files/a%2Fb", "/files/b%20"]) {
+      expect((await sendTarget(shop, target)).answer).toContain('"5000000"');
+    }
+  });
+
   it("refuses more than five segments of two dots", async () => {
     const shop = await openFetching(({ originalUrl }) => originalUrl);
     expect((await sendTarget(shop, `/x${"/..".repeat(6)}/y`)).status).toBe(400);

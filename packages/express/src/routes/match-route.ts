@@ -2,7 +2,7 @@ import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
 import { createEmptyWildcards } from "./empty-wildcards.ts";
-import { cutTargetOf, isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
+import { cutTargetOf, fetchedForms, isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
@@ -48,13 +48,33 @@ export function createRouteMatcher(
       routers.set(app, found);
     }
     const forms = pathForms(targets);
-    const route = findInBoth(request, found, forms);
+    const own = findInBoth(request, found, forms);
+    if (own === "malformed" || own === "closed") return own;
+    const others = fetchedForms(targets).filter((form) => !forms.includes(form));
+    const route = others.length === 0 ? own : findFetched(request, found, { own, others });
     if (route !== undefined) return route;
     if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
     const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
     const isMisread = cut.length > 0 && findInBoth(request, found, pathForms(cut)) !== undefined;
     return isMisread ? "malformed" : undefined;
   };
+
+  /** The one route as which a handler's `fetch` reads a path, too. Two have no one price. */
+  function findFetched(
+    request: Request,
+    found: ApplicationRouters,
+    { own, others }: { own: Route | undefined; others: readonly string[] },
+  ): ReturnType<RouteMatcher> {
+    const read = new Set(others.map((form) => findInBoth(request, found, [form])));
+    read.delete(undefined);
+    if (own !== undefined) {
+      // Escapes that only a second decoding has made reach no handler.
+      read.delete("malformed");
+      read.add(own);
+    }
+    const [route, another] = read;
+    return another === undefined ? route : "malformed";
+  }
 
   function findInBoth(
     request: Request,

@@ -62,7 +62,7 @@ export function cutTargetOf(target: string): string | undefined {
 /**
  * The paths under which a request may reach a handler. Mounted routers read a target with single
  * slashes in place of any of its runs. It also counts decoded and normalised, as servers of files
- * and proxies read it. A handler may reach these by a `fetch`.
+ * and proxies read it.
  */
 export function pathForms(targets: readonly string[]): string[] {
   const forms = [...targets];
@@ -70,7 +70,6 @@ export function pathForms(targets: readonly string[]): string[] {
     const path = pathOf(target);
     if (!unusual.test(path)) continue;
     forms.push(...singleSlashForms(path), ...normalForms(path));
-    if (fetchedUnlike.test(path)) forms.push(...fetchedForms(path));
     if (escapedSlash.test(path)) forms.push(...escapedSlashForms(path));
   }
   return forms.length < 4 ? forms : [...new Set(forms)];
@@ -138,16 +137,19 @@ function normalForms(path: string): string[] {
  * resolves dot segments: `/a//../b` is `/a/b`. It drops tabs, and ends a decoded path at a question
  * mark.
  */
-function fetchedForms(path: string): string[] {
-  if (!path.startsWith("/")) return [];
-  return [path, decode(path)].flatMap((each) =>
-    splitsOf(each).flatMap(({ mount, rest }) => {
+export function fetchedForms(targets: readonly string[]): string[] {
+  const paths = targets.map(pathOf).filter((path) => fetchedUnlike.test(path));
+  if (paths.length === 0) return [];
+  const forms = paths
+    .flatMap((path) => (path.startsWith("/") ? [path, decode(path)] : []))
+    .flatMap(splitsOf)
+    .flatMap(({ mount, rest }) => {
       const fetched = new URL(`http://host${rest}`).pathname;
       return [fetched, ...normalFormsOf(rest)].flatMap((form) => {
         return [mount + form, ...normalForms(mount + form)];
       });
-    }),
-  );
+    });
+  return [...new Set(forms)];
 }
 
 /**
