@@ -4,14 +4,15 @@ import type { CodePayerLimits, FreeRunLimit } from "./ledger-limits.ts";
 import type { AnswerQuotas } from "./payments/answer-quotas.ts";
 import type { RetryQueue } from "./payments/retry-queue.ts";
 import type { SoldNames } from "./payments/sold-names.ts";
+import type { ReadPace } from "./read-pace.ts";
 import type { LedgerSchema } from "./schema.ts";
 
 /** The part of a ledger that reads use. Inside a transaction, `db` is that transaction. */
 export interface LedgerReads {
   readonly db: Kysely<LedgerSchema>;
   readonly dialect: Dialect;
-  /** Waits between the parts of a long read, outside a transaction. Absent where none waits. */
-  readonly pause?: () => Promise<void>;
+  /** Pace of the parts of a long read, each outside a transaction. Absent where none waits. */
+  readonly pace?: ReadPace;
 }
 
 /**

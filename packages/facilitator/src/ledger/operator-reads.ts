@@ -6,12 +6,12 @@ import type { LedgerSchema } from "./schema.ts";
 /**
  * Reads of operators, apart from those of buyers. On SQLite they are in a thread with its own
  * connection, on PostgreSQL over two connections of their own. So they hold neither the event loop
- * nor a connection that a buyer waits for. Beside buyers they take a fiftieth of the time. They are
- * opened at the first read.
+ * nor a connection that a buyer waits for. Beside buyers, long lists go at a pace. Opened at
+ * the first read.
  */
 export interface OperatorReads {
   run<Result>(read: (reads: LedgerReads) => Promise<Result>): Promise<Result>;
-  /** A buyer is here: reads that follow one another give way for a second. */
+  /** A buyer is here: long lists give way for a second. */
   giveWay(): void;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export function createOperatorReads(url: string, main: LedgerReads): OperatorRea
   return {
     async run(read) {
       const reads = isInMemory(url) ? main : await open();
-      return pace.run((pause) => read({ db: reads.db, dialect: reads.dialect, pause }));
+      return read({ db: reads.db, dialect: reads.dialect, pace });
     },
     giveWay: () => pace.giveWay(),
     async close() {

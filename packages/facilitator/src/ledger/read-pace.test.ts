@@ -25,8 +25,12 @@ function createScene({ hasBuyers = true } = {}) {
     now: () => now,
     pass,
     read(tookMs: number) {
-      if (hasBuyers) pace.giveWay();
-      return pace.run(async () => pass(tookMs));
+      const buy = () => hasBuyers && pace.giveWay();
+      buy();
+      return pace.run(async () => {
+        buy();
+        pass(tookMs);
+      });
     },
   };
 }
@@ -51,21 +55,6 @@ describe("the pace of reads", () => {
     expect(pauses).toEqual([]);
   });
 
-  it("counts the parts of a read by themselves", async () => {
-    const { pace, read, pass, pauses } = createScene();
-    for (let page = 0; page < 30; page += 1) await read(20);
-    expect(pauses).toEqual([]);
-    await pace.run(async (pause) => {
-      pass(20);
-      pace.giveWay();
-      await pause();
-      pass(10);
-      pace.giveWay();
-      await pause();
-    });
-    expect(pauses).toEqual([380, 490]);
-  });
-
   it("lets pages go at once again after a rest", async () => {
     const { read, pass, pauses } = createScene();
     for (let page = 0; page < 32; page += 1) await read(20);
@@ -75,10 +64,13 @@ describe("the pace of reads", () => {
     expect(pauses).toHaveLength(1);
   });
 
-  it("waits two seconds at most for a long read", async () => {
+  it("waits two seconds at most, however long and many reads are", async () => {
     const { read, pauses } = createScene();
     for (let page = 0; page < 20; page += 1) await read(4_000);
-    expect(Math.max(...pauses)).toBeLessThanOrEqual(2_000);
+    await Promise.all(Array.from({ length: 50 }, () => read(4_000)));
+    await read(20);
+    expect(pauses.length).toBeGreaterThan(20);
+    expect(Math.max(...pauses)).toBe(2_000);
   });
 
   it("counts reads that fail, and rejects as they do", async () => {
@@ -99,7 +91,7 @@ describe("the pace of reads", () => {
     const readLong = async () => {
       now += 100;
     };
-    for (let page = 0; page < 16; page += 1) {
+    for (let page = 0; page < 7; page += 1) {
       pace.giveWay();
       await pace.run(readLong);
     }

@@ -49,9 +49,11 @@ export async function listPayments(
   let { cursor } = filter;
   let isMore = true;
   while (isMore && found.length <= limit) {
-    if (found.length > 0) await reads.pause?.();
     const wanted = Math.min(limit + 1 - found.length, chunkRows);
-    const rows = await readBoth(reads, { ...filter, cursor }, wanted);
+    const part = { ...filter, cursor };
+    const read = () => readBoth(reads, part, wanted);
+    // The beginning of a list is for a person, or a probe.
+    const rows = await (cursor === undefined || !reads.pace ? read() : reads.pace.run(read));
     found.push(...rows);
     cursor = found.at(-1)?.id;
     isMore = rows.length === wanted;
