@@ -116,6 +116,22 @@ interface Buying {
 }
 
 async function buyOnLane(buying: Buying, opened: ChannelRecord): Promise<Response | Refusal> {
+  const answered: SignedPayment[] = [];
+  try {
+    return await sendVouchers(buying, opened, answered);
+  } catch (error) {
+    const payment = answered.at(-1);
+    if (payment === undefined || error instanceof OutcomeUnclearError) throw error;
+    throw asUnclear(buying.context, payment, error);
+  }
+}
+
+/** @param answered collects each voucher that the seller has answered */
+async function sendVouchers(
+  buying: Buying,
+  opened: ChannelRecord,
+  answered: SignedPayment[],
+): Promise<Response | Refusal> {
   const { context, channels, ledger, purchase } = buying;
   const { candidate } = purchase;
   let record = opened;
@@ -129,6 +145,7 @@ async function buyOnLane(buying: Buying, opened: ChannelRecord): Promise<Respons
     }
     const payment = await sign(buying, prepared);
     const sent = await sendOrDrop(buying, prepared, payment);
+    answered.push(payment);
     if (sent.outcome.state === "settled") {
       await noteReceipt(ledger, { record: prepared.record, payment, response: sent.response });
       return conclude(context, sent);
@@ -208,11 +225,13 @@ async function send(
   const { maxAttempts } = context.persistence;
   const onSend = (attempt: number) => context.onPayment({ state: "sent", host, terms, attempt });
   let { wasSent } = given;
+  let wasAnswered = false;
   try {
     for (let count = 1; ; count += 1) {
       const options = { payment, request, wasSent, onSend, returnsRejections: true };
       const sent = await sendPayment({ ...context, ...options });
       if (sent.outcome.reason !== busyReason || count >= maxAttempts) return sent;
+      wasAnswered = true;
       wasSent = sent.isUncertain;
       try {
         await context.wait(busyPauseMs * count, request.signal);
@@ -221,10 +240,24 @@ async function send(
       }
     }
   } catch (error) {
-    const isUnsent = error instanceof PaymentError && error.code === "unreachable";
-    if (!isUnsent) context.onPayment({ state: "unclear", host, terms });
+    const isUnreachable = error instanceof PaymentError && error.code === "unreachable";
+    // The seller has kept the voucher, and the deposit beside it, of an attempt that it answered.
+    if (isUnreachable && wasAnswered) throw asUnclear(context, payment, error);
+    if (!isUnreachable) context.onPayment({ state: "unclear", host, terms });
     throw error;
   }
+}
+
+/** The error of a call that failed after an answered voucher: that one can still be claimed. */
+function asUnclear(
+  context: PayingFetchContext,
+  payment: SignedPayment,
+  cause: unknown,
+): OutcomeUnclearError {
+  const { host } = new URL(payment.sendTo);
+  context.onPayment({ state: "unclear", host, terms: payment.terms });
+  const message = `A voucher was sent to ${host} and its outcome is unknown: the call failed after it`;
+  return new OutcomeUnclearError({ message, payment, cause });
 }
 
 const busyReason = "invalid_batch_settlement_evm_channel_busy";
