@@ -113,6 +113,25 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
       (app) => app.use("/files", router("/{:name}", end)),
     ],
     [
+      "a router's wildcard without a slash",
+      "/files/*rest",
+      "/files",
+      (app) => app.use("/files", router("*path", end)),
+    ],
+    [
+      "such a wildcard with a quoted name",
+      "/files/{*rest}",
+      "/files",
+      (app) => app.use("/files", router('*"the path"', end)),
+    ],
+    [
+      "such a wildcard in braces",
+      "/files/{*rest}",
+      "/files",
+      (app) => app.use("/files", router("{*path}", end)),
+    ],
+    ["the slash in the wildcard", "/files/*rest", "/files/", (app) => app.get("/files*path", end)],
+    [
       "a root of routers in each other",
       "/v1/{*any}/{*rest}",
       "/v1",
@@ -217,6 +236,52 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     expect((await sendTarget(listening, "/data")).answer).toContain("index");
     expect(errors).toHaveLength(1);
     expect(String(errors[0])).toContain('Add a key of "/files"');
+  });
+
+  it.each([
+    ["/files/*", "*"],
+    ["/files/*", "/:path(*)"],
+    ["/files/:path(*)", "*"],
+    ["/files/:path(.*)", "/*"],
+  ])("closes the folder of the key %s on Express 4 with a router's %s", async (key, path) => {
+    const express4 = expressVersions[0]?.express ?? express;
+    const app = express4();
+    const gate = paymentMiddleware(
+      { [`GET ${key}`]: { accepts: option() } },
+      createPaperFacilitator(),
+      { app, onError: () => undefined },
+    );
+    app.use(gate).use("/files", express4.Router().get(path, end));
+    await gate.ready();
+    const listening = await listen(app);
+    opened.push(listening);
+    expect((await sendTarget(listening, "/files")).status).toBe(503);
+    expect((await sendTarget(listening, "/files/a")).status).toBe(402);
+  });
+
+  it.each([
+    ["/data/*rest", "/{*any}"],
+    ["/data/*rest", "*any"],
+  ])("leaves a gate's mount, and its key %s, to the wildcard %s", async (key, path) => {
+    const app = express();
+    const accepts = option();
+    const gate = paymentMiddleware(
+      { [`GET ${key}`]: { accepts }, [`GET ${key.replace("data", "r/files")}`]: { accepts } },
+      createPaperFacilitator(),
+      { app, onError: () => undefined },
+    );
+    app.use("/data", gate);
+    app.use(
+      "/r",
+      express.Router().use("/files", gate).use("/files", express.Router().get(path, end)),
+    );
+    app.get(path, list);
+    await gate.ready();
+    const listening = await listen(app);
+    opened.push(listening);
+    expect((await sendTarget(listening, "/data")).answer).toContain("index");
+    expect((await sendTarget(listening, "/data/a")).status).toBe(402);
+    expect((await sendTarget(listening, "/r/files")).status).toBe(503);
   });
 
   it("closes the folder where the handler before it has another method", async () => {

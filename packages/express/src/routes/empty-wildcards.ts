@@ -5,7 +5,7 @@ import { dialectOf, type PathDialect } from "./path-dialect.ts";
 import { pathOf } from "./path-forms.ts";
 import { createPathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
-import { takesEmpty } from "./takes-empty.ts";
+import { reaches, takesEmpty } from "./takes-empty.ts";
 
 const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
 /** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
@@ -15,7 +15,7 @@ const lastWildcard = new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`);
  * without the slash before these. A plain wildcard of Express 5 matches no empty text.
  */
 const openEnds: Record<PathDialect, RegExp> = {
-  "Express 4": /\/\*$/,
+  "Express 4": /\/(?::\w+)?(?:\*|\(\.?\*\))$/,
   "Express 5": new RegExp(`(?:/?\\{[^{}]*\\})*/?(?:\\*${name}|\\{[^{}]*\\})/?$`),
 };
 
@@ -25,6 +25,7 @@ const openEnds: Record<PathDialect, RegExp> = {
  * So do requests for `/files`, which a router mounted there reads as `/`.
  *
  * @param options.report called once for each key of such a request
+ * @param options.gate the middleware, as it stands in the application
  * @returns whether a request that fits no key is one of these; `undefined` where no key can have
  * one
  */
@@ -32,6 +33,7 @@ export function createEmptyWildcards(options: {
   app: Application;
   routes: readonly Route[];
   report: (fault: ConfigurationError) => void;
+  gate?: () => object;
 }): ((request: Request, forms: readonly string[]) => boolean) | undefined {
   const { app, report } = options;
   const router = applicationRouter(app);
@@ -50,7 +52,11 @@ export function createEmptyWildcards(options: {
     const folder = find(method, forms);
     if (typeof folder !== "object") return false;
     const path = pathOf(url);
-    const isTaken = pathsBelow(baseUrl, path).some((each) => isTakenEmpty(app, method, each));
+    const isTaken = [...rootsOf(app)].some((root) => {
+      const router = applicationRouter(root);
+      const seen = pathsSeen(router, { baseUrl, path, gate: options.gate?.() });
+      return seen.some((each) => takesEmpty(router, method, each) === true);
+    });
     if (!isTaken) return false;
     const route = routes[folders.indexOf(folder)];
     if (route !== undefined && !reported.has(route)) {
@@ -65,16 +71,21 @@ export function createEmptyWildcards(options: {
   };
 }
 
-/** The path as the applications may see it whose mounts, and those of routers, make the base. */
-function pathsBelow(base: string, path: string): string[] {
-  const mounts = base.split("/");
-  return mounts.map((_, at) => ["", ...mounts.slice(at + 1)].join("/") + path);
-}
-
-function isTakenEmpty(app: Application, method: string, path: string): boolean {
-  return [...rootsOf(app)].some((root) => {
-    return takesEmpty(applicationRouter(root), method, path) === true;
-  });
+/**
+ * The path as an application may see it, where mounts of applications and routers make the base.
+ * One whose router holds the gate has brought the path to it.
+ */
+function pathsSeen(
+  router: object,
+  { baseUrl, path, gate }: { baseUrl: string; path: string; gate: object | undefined },
+): string[] {
+  const mounts = baseUrl.split("/");
+  const paths = mounts.map((_, at) => ["", ...mounts.slice(at + 1)].join("/") + path);
+  if (gate === undefined) return paths;
+  const reaching = paths.filter((each) =>
+    reaches(router, { handler: gate, path: each, rest: path }),
+  );
+  return reaching.length > 0 ? reaching : paths;
 }
 
 function problemOf({ key }: Route, remedy: string): string {

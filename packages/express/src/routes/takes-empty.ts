@@ -1,8 +1,9 @@
 import { layersOf } from "./application-router.ts";
 import { servesAllMethods, servesMethod } from "./route-methods.ts";
 
-/** Optional parts of Express 5 at the end of a path. */
+/** Optional parts of Express 5 at the end of a path, and a wildcard there outside of them. */
 const optionalEnd = /(?:\{[^{}]*\})+\/?$/;
+const plainWildcard = /\*(?:"([^"]+)"|([^{}":*/.-]+))\/?$/;
 const names = /[:*]"?([^{}":*/.-]+)/g;
 
 /**
@@ -21,7 +22,7 @@ export function takesEmpty(router: object, method: string, path: string): boolea
     const found =
       route instanceof Object
         ? routeTakesEmpty(route, { method, path, params: taken.params })
-        : routerTakesEmpty(layer.handle, method, path.slice(taken.path.length));
+        : routerTakesEmpty(layer.handle, method, restOf(path, taken.path));
     if (found !== undefined) return found;
   }
   return undefined;
@@ -43,27 +44,62 @@ function routeTakesEmpty(
   return isPlain && !servesAllMethods(route) ? false : undefined;
 }
 
+/** Returns whether a path leads through these routers to a handler that sees the rest of it. */
+export function reaches(
+  router: object,
+  target: { handler: object; path: string; rest: string },
+): boolean {
+  const { handler, path, rest } = target;
+  return layersOf(router).some((layer) => {
+    const taken = matchOf(layer, path);
+    if (taken === undefined) return false;
+    const route: unknown = Reflect.get(layer, "route");
+    const isRoute = route instanceof Object;
+    const below = isRoute ? path : restOf(path, taken.path);
+    return (isRoute ? layersOf(route) : [layer]).some(({ handle }) => {
+      if (handle === handler) return below === rest;
+      return isRouter(handle) && reaches(handle, { handler, path: below, rest });
+    });
+  });
+}
+
 /**
  * Returns whether the end of a path has matched nothing: a wildcard, or optional parts behind a
- * slash.
+ * slash. A wildcard that starts a router's path takes the slash of its root.
  */
 function isEmptyIn(params: object, text: string): boolean {
   const end = optionalEnd.exec(text);
   if (end !== null) {
     const isOpen = end[0].includes("*") || text[end.index - 1] === "/";
     const found = [...end[0].matchAll(names)];
-    return isOpen && found.length > 0 && found.every(([, name = ""]) => !(name in params));
+    const isLeft = ([part, name = ""]: RegExpMatchArray) =>
+      part.startsWith("*") ? isNothing(Reflect.get(params, name)) : !(name in params);
+    return isOpen && found.length > 0 && found.every(isLeft);
   }
+  const [, quoted = "", plain = quoted] = plainWildcard.exec(text) ?? [];
+  if (plain in params) return isNothing(Reflect.get(params, plain));
   // A wildcard of Express 4. Its parameters without a name are numbered.
   const last = Object.entries(params).findLast(([name]) => /^\d+$/.test(name));
-  return text.endsWith("*") && last?.[1] === "";
+  return /\*\)?\/?$/.test(text) && last !== undefined && isNothing(last[1]);
 }
 
-function routerTakesEmpty(handle: unknown, method: string, rest: string): boolean | undefined {
-  if (!(handle instanceof Function) || !Array.isArray(Reflect.get(handle, "stack"))) {
-    return undefined;
-  }
-  return takesEmpty(handle, method, rest.startsWith("/") ? rest : `/${rest}`);
+/** Returns whether a wildcard has matched no text but a slash. Express 5 splits that. */
+function isNothing(value: unknown): boolean {
+  return value === undefined || /^\/?$/.test([value].flat().join("/"));
+}
+
+function routerTakesEmpty(handle: unknown, method: string, path: string): boolean | undefined {
+  return isRouter(handle) ? takesEmpty(handle, method, path) : undefined;
+}
+
+function isRouter(handle: unknown): handle is object {
+  return handle instanceof Function && Array.isArray(Reflect.get(handle, "stack"));
+}
+
+/** The path that a layer leaves to the router behind it. */
+function restOf(path: string, taken: string): string {
+  const rest = path.slice(taken.length);
+  return rest.startsWith("/") ? rest : `/${rest}`;
 }
 
 /**
