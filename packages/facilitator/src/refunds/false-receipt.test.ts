@@ -18,6 +18,8 @@ import { cancel, settle } from "../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../testing/settling-devnet.ts";
 import { signRefunds } from "./sign-refunds.ts";
 
+const placedSchema = z.object({ result: z.looseObject({ blockNumber: z.string() }).nullable() });
+
 const begin = useRefundingDevnet();
 let proxy: NodeProxy | undefined;
 
@@ -96,6 +98,33 @@ it.each([1, 2])(
     expect(await here.balanceOf(floatAccount.address)).toBe(10_000n);
   },
 );
+
+it("a refund of a payment that a node has shown in another block goes out once it is honest", async () => {
+  const here = await begin("sqlite");
+  const { devnet, start, balanceOf } = here;
+  await devnet.mine(3);
+  let isLying = true;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    const answer = await ask();
+    if (!isLying || method !== "eth_getTransactionReceipt") return answer;
+    const { result } = placedSchema.parse(answer);
+    if (result === null) return answer;
+    const blockNumber = BigInt(result.blockNumber) - 1n;
+    const { hash: blockHash } = await devnet.client.getBlock({ blockNumber });
+    return { result: { ...result, blockNumber: `0x${blockNumber.toString(16)}`, blockHash } };
+  });
+  const rpcUrls = [proxy.url, devnet.rpcUrl];
+  const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
+  const payment = await settled(facilitator, here);
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+  }, patience);
+  isLying = false;
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "final" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+});
 
 it("a refund that is in a block by one node's false receipt alone is sent again", async () => {
   const here = await begin("sqlite");
