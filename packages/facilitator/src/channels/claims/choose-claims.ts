@@ -2,9 +2,10 @@ import type { Address, Hex } from "@coinslot/protocol";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
 import { type ChannelSettings, worthFactor } from "../channel-settings.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
+import type { SightedChannel } from "./see-withdrawals.ts";
 
 /** A row that a claim could have. Amounts are in the token's smallest unit. */
-export interface ClaimCandidate extends ClaimableChannel {
+export interface ClaimCandidate extends SightedChannel {
   /** The sum up to which it asks. */
   totalClaimed: bigint;
   /** Its income, beside claims that are on their way. */
@@ -15,7 +16,7 @@ export interface ClaimCandidate extends ClaimableChannel {
 }
 
 export interface ChooseOptions {
-  dues: readonly ClaimableChannel[];
+  dues: readonly SightedChannel[];
   /** The highest sum that an open transaction claims, by channel. */
   inFlight: ReadonlyMap<Hex, bigint>;
   /** The same of refunds' transactions. They are in no haste, so they answer no withdrawal. */
@@ -66,7 +67,7 @@ export function chooseClaims(options: ChooseOptions): ClaimCandidate[] {
 }
 
 function candidateOf(
-  due: ClaimableChannel,
+  due: SightedChannel,
   { inFlight, inRefunds, now, time }: ChooseOptions,
 ): ClaimCandidate | undefined {
   const { channel, config, state } = due;

@@ -1,7 +1,11 @@
 import type { Address, Hex } from "@coinslot/protocol";
-import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { Rests } from "../back-off.ts";
+import type { ChannelsContext } from "../channels-context.ts";
+import { type ChannelLook, createChannelLook } from "../watch/channel-look.ts";
 import type { KnownReceivers } from "./receivers-of.ts";
+
+/** A withdrawal that an endpoint shows: its channel, and the number of the endpoint. */
+export type SightingId = `${Hex}/${number}`;
 
 /** Memory of one process about its plans. Losing it costs trials, and gas at worst. */
 export interface ClaimMemory extends KnownReceivers {
@@ -11,23 +15,26 @@ export interface ClaimMemory extends KnownReceivers {
   rests: Rests<Hex>;
   /** Channels that not all endpoints show as paid, until these are asked again. */
   disagreed: Rests<Hex>;
-  /** When all endpoints were asked last, by the clock. */
-  lookedAt: number;
-  /** Channels with unclaimed money as seen then, by the endpoint with most of it at risk. */
-  sightings: Map<Hex, ChannelReading>;
-  /** Channels that were claimed on a sighting, until the next attempt. */
-  sighted: Rests<Hex>;
+  look: ChannelLook;
+  /** When all endpoints are asked next, by the clock. */
+  lookAt: number;
+  /** Sightings of the last look that were not answered. */
+  seen: Set<SightingId>;
+  /** Sightings that were answered by a claim, until the next attempt. */
+  sighted: Rests<SightingId>;
   /** Authorizers without a key that were reported. */
   reported: Set<Address>;
 }
 
-export function createClaimMemory(): ClaimMemory {
+/** @param wake begins a round */
+export function createClaimMemory(channels: ChannelsContext, wake: () => void): ClaimMemory {
   return {
+    look: createChannelLook(channels, wake),
     maxRows: new Map(),
     rests: new Map(),
     disagreed: new Map(),
-    lookedAt: Number.NEGATIVE_INFINITY,
-    sightings: new Map(),
+    lookAt: Number.NEGATIVE_INFINITY,
+    seen: new Set(),
     sighted: new Map(),
     reported: new Set(),
     receivers: undefined,

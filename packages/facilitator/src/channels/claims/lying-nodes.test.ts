@@ -1,7 +1,8 @@
 import { systemClock } from "@coinslot/chain";
 import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
-import { toEventSelector } from "viem";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Hex, isHex, toEventSelector } from "viem";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import * as z from "zod";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import {
   type ClaimingDevnet,
@@ -43,9 +44,12 @@ describe.each(enginesByDay("sqlite"))(
         if (spoil?.(call)) return Promise.resolve({ result: [{}] });
         return lieAboutChannels(call, ask, lie);
       });
-      facilitator = await start([node.url, rpcUrl]);
+      // Before the start: its sender is the facilitator's relayer.
       await channels.deposit(config, 10_000n);
+      facilitator = await start([node.url, rpcUrl]);
       await here.buyOnce(facilitator, price, config);
+      // Before the clock jumps, the pace of blocks is known: else the jump would be the pace.
+      await watched(4);
     });
 
     afterEach(async () => {
@@ -83,6 +87,30 @@ describe.each(enginesByDay("sqlite"))(
     it("is made of money that the node has once shown as claimed", async () => {
       lie = { totalClaimed: price };
       // A round reads what an event names.
+      await channels.deposit(config, 1_000n, { salt: `0x${"1".repeat(64)}` });
+      await here.drained(facilitator);
+      await watched(finalAfter + 2);
+      lie = undefined;
+      await channels.withdraw(config, 11_000n);
+      await here.claimed(price, config);
+    });
+
+    it("is made of such money where the other node keeps no states of final blocks", async () => {
+      await facilitator.close();
+      const { client } = here.devnet;
+      const pruned = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params }, ask) => {
+        const at = z.object({ blockHash: z.custom<Hex>(isHex) }).safeParse(params[1]).data;
+        if (method !== "eth_call" || at === undefined) return ask();
+        const [{ number }, head] = await Promise.all([
+          client.getBlock(at),
+          client.getBlockNumber(),
+        ]);
+        if (number + 1n >= head) return ask();
+        return { error: { code: -32_000, message: "missing trie node" } };
+      });
+      onTestFinished(pruned.close);
+      facilitator = await start([node.url, pruned.url]);
+      lie = { totalClaimed: price };
       await channels.deposit(config, 1_000n, { salt: `0x${"1".repeat(64)}` });
       await here.drained(facilitator);
       await watched(finalAfter + 2);

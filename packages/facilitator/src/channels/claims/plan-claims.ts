@@ -17,7 +17,7 @@ import { divideRows, isLastChance, maxRestMsOf, readClaimTime } from "./claim-de
 import type { ClaimMemory } from "./claim-memory.ts";
 import { dropPaid } from "./drop-paid.ts";
 import { measureClaims } from "./measure-claims.ts";
-import { seeWithdrawals } from "./see-withdrawals.ts";
+import { restSightings, seeWithdrawals } from "./see-withdrawals.ts";
 import { byAuthorizer, type ClaimOutcome, sendClaims } from "./send-claims.ts";
 import { type RefusedRow, tryClaims } from "./try-claims.ts";
 
@@ -55,7 +55,7 @@ export async function planClaims(
   for (const { config } of dues) {
     memory.receivers?.set(`${config.receiver}/${config.token}`, config);
   }
-  const left = await seeWithdrawals(channels, memory, await dropPaid(channels, memory, dues));
+  const left = seeWithdrawals(channels, memory, await dropPaid(channels, memory, dues));
   measureClaims(channels, left);
   const maxRows = maxClaimRows;
   const now = ledger.now();
@@ -67,12 +67,15 @@ export async function planClaims(
     sent: [],
     refused: [],
     waiting: undefined,
-    isActive: isFlying || left.some((due) => isActive(due, { settings, now })),
+    isActive:
+      isFlying || memory.seen.size > 0 || left.some((due) => isActive(due, { settings, now })),
   };
   const wanted = chosen.filter(({ channel }) => only === undefined || channel.channelId === only);
   for (const [authorizer, rows] of byAuthorizer(wanted)) {
     await claimRows(channels, memory, { authorizer, rows, time, isAll }, plan);
   }
+  const answered = [...plan.sent, ...plan.refused.map(({ candidate }) => candidate)];
+  restSightings(channels, memory, { dues: left, answered });
   if (plan.sent.length > 0) plan.isActive = true;
   return plan;
 }
@@ -181,7 +184,9 @@ async function claimRows(
   }
   const now = clock.now();
   const awake = rows.filter(
-    ({ channel }) => isAll || (memory.rests.get(channel.channelId)?.until ?? 0) <= now,
+    ({ channel, sighting }) =>
+      // A sighting has rests of its own: a node that refuses the row would have it wait for ever.
+      isAll || sighting !== undefined || (memory.rests.get(channel.channelId)?.until ?? 0) <= now,
   );
   const maxRows = memory.maxRows.get(authorizer) ?? maxClaimRows;
   for (let from = 0; from < awake.length; from += maxRows) {

@@ -1,69 +1,129 @@
-import type { Hex } from "@coinslot/protocol";
-import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
+import type { Channel } from "../../ledger/channels/channel.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
-import { backOff } from "../back-off.ts";
+import { backOff, firstRestMs } from "../back-off.ts";
 import { auditMsOf } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
-import { readByEach } from "../watch/read-by-each.ts";
-import type { ClaimMemory } from "./claim-memory.ts";
+import type { ChannelVote, ChannelVotes } from "../watch/read-by-each.ts";
+import type { ClaimMemory, SightingId } from "./claim-memory.ts";
 
-/** A channel is claimed anew on a sighting after this part of its delay, at the longest. */
+/** A sighting of one endpoint is answered anew after this part of a delay, at the longest. */
 const restShare = 4;
 
+/** A due channel as an endpoint shows it that has unclaimed money withdrawn. */
+export interface SightedChannel extends ClaimableChannel {
+  /** `undefined`: as in the mirror. */
+  sighting?: SightingId | undefined;
+}
+
 /**
- * Channels with unclaimed money, as the endpoint shows them that has most of it withdrawn. The
- * mirror is one endpoint's word, which may hide a withdrawal or show money as claimed. Each audit
- * asks all of them. A false sighting costs a claim that pays nothing, at intervals that double.
+ * Channels with unclaimed money, each as an endpoint shows it whose withdrawal is more urgent than
+ * that of the mirror. The mirror is one endpoint's word. It may hide a withdrawal, name another
+ * date for it, or show money as claimed. Each audit asks all endpoints, and no claim waits for a
+ * slow one. A look that finds such a withdrawal is repeated soon: it counts once the endpoint shows
+ * it twice, for one that is behind by a block lies about nothing.
  *
- * @throws DatabaseError
+ * The word of no endpoint stands in the way of another's: each one's sightings are answered by
+ * themselves. A false one costs a claim that pays nothing, at intervals that double.
  */
-export async function seeWithdrawals(
+export function seeWithdrawals(
   channels: ChannelsContext,
   memory: ClaimMemory,
   dues: readonly ClaimableChannel[],
-): Promise<ClaimableChannel[]> {
-  const { context, settings, settlement, place } = channels;
-  const { clock, logger } = context;
-  const { rpc } = settlement.network;
-  if (rpc.endpoints.length < 2 || dues.length === 0) return [...dues];
-  if (clock.now() - memory.lookedAt >= auditMsOf(settings)) {
-    memory.lookedAt = clock.now();
-    memory.sightings = await look(channels, dues);
+): SightedChannel[] {
+  const { context, settings, settlement } = channels;
+  const { clock } = context;
+  const { network } = settlement;
+  if (network.rpc.endpoints.length < 2 || dues.length === 0) return [...dues];
+  const now = clock.now();
+  const votes = memory.look.take();
+  if (votes === undefined) {
+    if (now < memory.lookAt) return [...dues];
+    memory.lookAt = now + auditMsOf(settings);
+    memory.look.begin(dues.map(({ channel }) => channel.channelId));
+    return [...dues];
   }
-  return dues.map((due) => {
-    const { channel, state, config } = due;
-    const sighting = memory.sightings.get(channel.channelId);
-    if (sighting === undefined || state === undefined) return due;
-    const atRisk = moneyAtRisk(channel, sighting);
-    if (atRisk < settings.claimCost || atRisk <= moneyAtRisk(channel, state)) return due;
-    const now = clock.now();
-    if ((memory.sighted.get(channel.channelId)?.until ?? 0) > now) return due;
-    const maxMs = (config.withdrawDelay * 1_000) / restShare;
-    backOff(memory.sighted, channel.channelId, { now, maxMs });
-    logger.error(
-      { network: place.network, channel: channel.channelId, atRisk: `${atRisk}` },
-      "one node shows a withdrawal of unclaimed money that another one hides; it is claimed",
-    );
-    const { balance, totalClaimed, withdrawal } = sighting;
-    return { ...due, state: { ...state, balance, totalClaimed, withdrawal } };
-  });
+  const before = memory.seen;
+  memory.seen = new Set();
+  const seen = dues.map((due) => findSighting(channels, memory, { due, votes, before }) ?? due);
+  if (memory.seen.size > 0) {
+    const paceMs = Math.max(network.pollMs, 2 * network.blocks.blockTimeMs());
+    const soonMs = Math.min(paceMs, firstRestMs);
+    memory.lookAt = Math.min(memory.lookAt, now + soonMs);
+    memory.look.callIn(soonMs);
+  }
+  return seen;
 }
 
-/** Of each channel, the reading with the most unclaimed money at risk. */
-async function look(
-  channels: ChannelsContext,
-  dues: readonly ClaimableChannel[],
-): Promise<Map<Hex, ChannelReading>> {
-  const ids = dues.map(({ channel }) => channel.channelId);
-  const votes = await readByEach(channels, { ids });
-  const sightings = new Map<Hex, ChannelReading>();
-  for (const { channel } of dues) {
-    for (const reading of votes.get(channel.channelId) ?? []) {
-      const known = sightings.get(channel.channelId);
-      const before = known === undefined ? 0n : moneyAtRisk(channel, known);
-      if (moneyAtRisk(channel, reading) > before) sightings.set(channel.channelId, reading);
+/** The sighting of a channel that is to be answered now. The others are noted for the next look. */
+function findSighting(
+  { context: { clock, logger }, settings: { claimCost }, place: { network } }: ChannelsContext,
+  memory: ClaimMemory,
+  {
+    due,
+    votes,
+    before,
+  }: { due: ClaimableChannel; votes: ChannelVotes; before: ReadonlySet<SightingId> },
+): SightedChannel | undefined {
+  const { channel, state } = due;
+  const { channelId } = channel;
+  if (state === undefined) return undefined;
+  let found: SightedChannel | undefined;
+  for (const vote of votes.get(channelId) ?? []) {
+    const sighting: SightingId = `${channelId}/${vote.endpoint}`;
+    const isClaimable = claimableOf(channel, vote) > vote.totalClaimed;
+    if (!isClaimable || moneyAtRisk(channel, vote) < claimCost || isUrgentAlike(due, vote))
+      continue;
+    if ((memory.sighted.get(sighting)?.until ?? 0) > clock.now()) continue;
+    if (found !== undefined || !before.has(sighting)) {
+      memory.seen.add(sighting);
+      continue;
     }
+    const { balance, totalClaimed, withdrawal } = vote;
+    found = { ...due, sighting, state: { ...state, balance, totalClaimed, withdrawal } };
+    logger.error(
+      { network, channel: channelId, endpoint: vote.endpoint },
+      "endpoints differ about a withdrawal of unclaimed money; it is claimed as this one shows it",
+    );
   }
-  return sightings;
+  return found;
+}
+
+/** Whether the mirror alone has as much claimed, at least as soon. */
+function isUrgentAlike({ channel, state }: ClaimableChannel, vote: ChannelVote): boolean {
+  if (state?.withdrawal === undefined || vote.withdrawal === undefined) return false;
+  return (
+    state.withdrawal.initiatedAt <= vote.withdrawal.initiatedAt &&
+    moneyAtRisk(channel, state) >= moneyAtRisk(channel, vote) &&
+    state.totalClaimed <= vote.totalClaimed &&
+    claimableOf(channel, state) >= claimableOf(channel, vote)
+  );
+}
+
+/** The sum that the escrow may have paid of a channel, in all. */
+function claimableOf({ charged }: Channel, { balance }: Pick<ChannelVote, "balance">): bigint {
+  if (balance < charged) return balance;
+  return charged;
+}
+
+/**
+ * Lets sightings rest. One whose row could not be sent is looked for again sooner than the others.
+ */
+export function restSightings(
+  { context: { clock }, settings }: ChannelsContext,
+  memory: ClaimMemory,
+  { dues, answered }: { dues: readonly SightedChannel[]; answered: readonly SightedChannel[] },
+): void {
+  const now = clock.now();
+  const ended = new Set(answered.map(({ sighting }) => sighting));
+  for (const { sighting, config } of dues) {
+    if (sighting === undefined) continue;
+    const isAnswered = ended.has(sighting);
+    const longestMs = (config.withdrawDelay * 1_000) / restShare;
+    const maxMs = isAnswered ? longestMs : Math.min(longestMs, auditMsOf(settings));
+    backOff(memory.sighted, sighting, { now, maxMs });
+    if (isAnswered) continue;
+    memory.seen.add(sighting);
+    memory.lookAt = Math.min(memory.lookAt, memory.sighted.get(sighting)?.until ?? now);
+  }
 }

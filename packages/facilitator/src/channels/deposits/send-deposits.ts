@@ -7,6 +7,7 @@ import {
   recordDepositSent,
 } from "../../ledger/channels/move-deposit.ts";
 import { requeueDeposit } from "../../ledger/channels/queue-deposit.ts";
+import { readBlockTime } from "../../ledger/queries/common-time.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
 import { tryAsSent } from "../../settle/plan/try-as-sent.ts";
 import { isReady } from "../../settle/relay/relayer-context.ts";
@@ -102,7 +103,9 @@ async function followDeposit(
   if (served === undefined) return;
   if (deposit.state === "done") return followExecuted(channels, deposit, { served, look });
   if (await isNonceUsed(rpc, deposit, served)) {
-    const from = Math.max(0, deposit.sinceNumber - network.finalAfter);
+    // A node may have named a number that no chain had come to.
+    const since = Math.min(deposit.sinceNumber, served.number);
+    const from = Math.max(0, since - network.finalAfter);
     const carrier = await readCarrier(ledger, rpc, deposit);
     const execution = await findExecution(rpc, deposit, { from, to: served.number, carrier });
     if (execution?.kind === "deposited") {
@@ -116,11 +119,23 @@ async function followDeposit(
   }
   // By another sender, or by ours a moment ago: its depth decides.
   if (await isNonceUsed(rpc, deposit)) return;
-  if (BigInt(served.time) >= deposit.validBefore) {
-    return fail(channels, deposit, failures.expired);
-  }
+  if (await isOver(channels, deposit, served)) return fail(channels, deposit, failures.expired);
   if (deposit.state === "queued") return send(channels, deposit);
   return followSent(channels, deposit, { served, look });
+}
+
+/**
+ * Whether a block is past the time of a deposit. One node alone says that time, so a clock has to
+ * be there, too.
+ */
+async function isOver(
+  { context: { ledger } }: EscrowContext,
+  { validBefore }: OpenDeposit,
+  { time }: TimedBlock,
+): Promise<boolean> {
+  const timestamp = BigInt(time);
+  if (timestamp < validBefore) return false;
+  return (await readBlockTime(ledger, { timestamp })) >= validBefore;
 }
 
 /** A look, and the block that a deposit of this amount has to be in. */
@@ -169,9 +184,7 @@ async function followExecuted(
     return;
   }
   if (await isNonceUsed(rpc, deposit)) return;
-  if (BigInt(served.time) >= deposit.validBefore) {
-    return fail(channels, deposit, failures.expired);
-  }
+  if (await isOver(channels, deposit, served)) return fail(channels, deposit, failures.expired);
   await requeue(channels, deposit, look);
 }
 

@@ -179,6 +179,26 @@ describe("channels of callers, with payers that take what they can", () => {
     expect(await here.settle(misled, refund)).toMatchObject({ state: "done", amount: 5_000n });
   });
 
+  it("signs no refund beside a withdrawal where one node of two shows its claims as paid", async () => {
+    const { devnet, channels } = here;
+    let lie: ChannelLie = { totalClaimed: 4_000n, withdrawal: undefined };
+    const proxy = await startNodeProxy(devnet.rpcUrl, (call, ask) =>
+      lieAboutChannels(call, ask, lie),
+    );
+    onTestFinished(proxy.close);
+    await facilitator.close();
+    const misled = await here.start({}, { network: { rpcUrls: [proxy.url, devnet.rpcUrl] } });
+    const config = await here.open(9_000n);
+    await channels.withdraw(config, 5_000n);
+    const claims = [await channels.rowOf(config, 4_000n)];
+    const refund = await here.refund(config, 4_000n, { amount: 5_000n, claims });
+    await expect(here.settle(misled, refund)).rejects.toMatchObject({ kind: "unavailable" });
+    expect(await channels.stateOf(config)).toMatchObject({ refundNonce: 0n, totalClaimed: 0n });
+    lie = undefined;
+    expect(await here.settle(misled, refund)).toMatchObject({ state: "done" });
+    expect(await channels.stateOf(config)).toMatchObject({ totalClaimed: 4_000n });
+  });
+
   it("claims a row alone whose payer could take its money away in front of the claim", async () => {
     const { channels, devnet } = here;
     const opened: ChannelConfig[] = [];

@@ -72,15 +72,17 @@ export async function planCallerRefund(
   const votes = await readByEach(network.escrow, { ids: [channelId] });
   const plans = (votes.get(channelId) ?? []).map((each) => planRefund(hosted, refund, rows, each));
   const isAgreed = plans.every((plan) => "amount" in plan && plan.amount >= planned.amount);
-  if (plans.length === 0 || !isAgreed) {
-    throw new FacilitatorError("Nodes disagree about the channel", { kind: "unavailable" });
-  }
+  if (plans.length === 0 || !isAgreed) throw disagreement();
   const all = [planned, ...plans.filter((plan) => "amount" in plan)];
   return {
     ...planned,
     rows: all.find((plan) => plan.rows.length > 0)?.rows ?? [],
     claimsFirst: all.some((plan) => plan.claimsFirst),
   };
+}
+
+export function disagreement(): FacilitatorError {
+  return new FacilitatorError("Nodes disagree about the channel", { kind: "unavailable" });
 }
 
 export function refuse(reason: Refused["reason"]): Refused {

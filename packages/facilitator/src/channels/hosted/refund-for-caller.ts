@@ -16,7 +16,13 @@ import { claimForCaller } from "./claim-for-caller.ts";
 import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
 import { byEvent, type Evidence, followCall, lookAtCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
-import { planCallerRefund, type Refund, type Refused, refuse } from "./plan-caller-refund.ts";
+import {
+  disagreement,
+  planCallerRefund,
+  type Refund,
+  type Refused,
+  refuse,
+} from "./plan-caller-refund.ts";
 import { readHead, readOne, stateOf } from "./read-channel.ts";
 import { callIdOf, requireGas, sendCall } from "./send-call.ts";
 import { withTrial } from "./with-trial.ts";
@@ -82,7 +88,7 @@ async function begin(
   if (known?.state === "done") return answerOf(network, refund, known);
   const busy = await findBusy(network, { subject, channelId: voucher.channelId });
   if (busy !== undefined) return busy;
-  const planned = await planCallerRefund(hosted, network, { refund, rows });
+  let planned = await planCallerRefund(hosted, network, { refund, rows });
   if ("state" in planned) return countRefused(network, planned);
   if (planned.claimsFirst) {
     const claims = { type: "claim", claims: refund.claims } as const;
@@ -92,9 +98,12 @@ async function begin(
       claimAuthorizerSignature,
     });
     if (claimed.state !== "done") return { ...claimed, payer: config.payer };
+    // That is one node's word. The others may still show the money as unpaid.
+    planned = await planCallerRefund(hosted, network, { refund, rows });
+    if ("state" in planned) return countRefused(network, planned);
+    if (planned.claimsFirst) throw disagreement();
   }
-  const { amount } = planned;
-  const claimed = planned.claimsFirst ? [] : planned.rows;
+  const { amount, rows: claimed } = planned;
   const signers = authorizeAll(hosted, network, { refund, rows: claimed, amount });
   if ("reason" in signers) return refuse(signers.reason);
   const gas = refundGas + (claimed.length === 0 ? 0n : gasOfClaims(claimed));

@@ -1,7 +1,7 @@
 import type { ChannelConfig, Hex } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { ChannelKey } from "../../ledger/channels/channel.ts";
-import type { ChannelState } from "../../ledger/channels/channel-state.ts";
+import type { ChannelReading, ChannelState } from "../../ledger/channels/channel-state.ts";
 import { type ChannelWatch, readWatch } from "../../ledger/channels/channel-watch.ts";
 import { openChannel, readChannel } from "../../ledger/channels/open-channel.ts";
 import { readMirrored } from "../../ledger/channels/read-mirrored.ts";
@@ -9,6 +9,7 @@ import { maxUnclaimedFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { mirrorChannels } from "./mirror-channels.ts";
 import type { ChannelObservation, ChannelObserver, ObservedChannel } from "./observed-channel.ts";
+import { readByEach } from "./read-by-each.ts";
 import { readChannels } from "./read-channels.ts";
 
 /** Age of the watcher's row that is as good as new: it decides in quarters of an hour. */
@@ -119,7 +120,8 @@ export function createChannelObserver(
       const read = await readChannels(settlement.network, { contract, ids: [channelId], block });
       const reading = read.get(channelId);
       if (reading === undefined || reading.balance === 0n) return { kind: "absent" };
-      await openChannel(ledger, { ...key, config, totalClaimed: reading.totalClaimed });
+      const totalClaimed = await leastClaimed(channels, channelId, reading);
+      await openChannel(ledger, { ...key, config, totalClaimed });
     }
     // From here on the watcher knows the channel. So a block that it has not read yet, or this one,
     // has each event: a head behind it could hide one that the watcher took for another seller's.
@@ -154,6 +156,22 @@ export function createChannelObserver(
   }
 
   return { observe };
+}
+
+/**
+ * The lowest claimed sum of all endpoints. Charging begins there for good: a sum that one endpoint
+ * makes up would let the channel sell nothing, ever.
+ */
+async function leastClaimed(
+  channels: ChannelsContext,
+  channelId: Hex,
+  { totalClaimed }: ChannelReading,
+): Promise<bigint> {
+  if (totalClaimed === 0n) return totalClaimed;
+  const votes = (await readByEach(channels, { ids: [channelId] })).get(channelId) ?? [];
+  let least = totalClaimed;
+  for (const vote of votes) if (vote.totalClaimed < least) least = vote.totalClaimed;
+  return least;
 }
 
 /** When channels were read here last; the oldest is forgotten where there are too many. */

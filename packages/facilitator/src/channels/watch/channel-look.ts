@@ -1,0 +1,48 @@
+import type { Hex } from "@coinslot/protocol";
+import type { EscrowContext } from "../channels-context.ts";
+import { type ChannelVotes, readByEach } from "./read-by-each.ts";
+
+/** A look at channels by all endpoints, for which nobody waits: one of them may be slow. */
+export interface ChannelLook {
+  /** Begins a look, unless one is under way. */
+  begin(ids: readonly Hex[]): void;
+  /** Has the votes asked for again after a pause, in milliseconds. */
+  callIn(pauseMs: number): void;
+  /** The votes of the last look, once; `undefined`: it is not over, or they were taken. */
+  take(): ChannelVotes | undefined;
+}
+
+/** @param onDone a look is over, or another one is due */
+export function createChannelLook(escrow: EscrowContext, onDone: () => void): ChannelLook {
+  const { context, place } = escrow;
+  let votes: ChannelVotes | undefined;
+  let isRunning = false;
+
+  async function look(ids: readonly Hex[]): Promise<void> {
+    try {
+      votes = await readByEach(escrow, { ids });
+    } catch (err) {
+      context.logger.warn(
+        { err, network: place.network },
+        "endpoints could not be asked; retrying",
+      );
+    } finally {
+      isRunning = false;
+      onDone();
+    }
+  }
+
+  return {
+    begin(ids) {
+      if (isRunning) return;
+      isRunning = true;
+      void look(ids);
+    },
+    callIn: (pauseMs) => void context.clock.setTimer(onDone, pauseMs),
+    take() {
+      const taken = votes;
+      votes = undefined;
+      return taken;
+    },
+  };
+}
