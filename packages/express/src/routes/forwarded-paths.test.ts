@@ -145,6 +145,14 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ expr
     expect((await sendTarget(shop, `/x${"/..".repeat(5)}/files/b`)).status).toBe(402);
   });
 
+  it("refuses a path of more than 500 characters with one", async () => {
+    const shop = await openFetching(({ originalUrl }) => originalUrl);
+    for (const path of ["/x/../", "/x/%252e./"]) {
+      expect((await sendTarget(shop, path.padEnd(501, "a"))).status).toBe(400);
+      expect((await sendTarget(shop, path.padEnd(500, "a"))).status).toBe(200);
+    }
+  });
+
   it("sells a path whose escapes are no UTF-8 altogether", async () => {
     const upstream = await openBytes();
     const shop = await openShop({
