@@ -117,6 +117,24 @@ describe("a payment at the price of a function that was settled and not delivere
     const { ask } = await pay({ routes, before: addPlan });
     await ask({ "X-Plan": "gold" }).expect(409);
   });
+
+  it("buys nothing under a query that a header rewrites", async () => {
+    const { ask } = await pay({
+      routes: {
+        "GET /report": {
+          paymentFlow: "upfront",
+          accepts: option({ price: ({ query }) => priceOf(query.plan === "gold") }),
+        },
+      },
+      before(app) {
+        app.use((request, _response, next) => {
+          request.url += `?plan=${request.get("X-Plan") ?? "basic"}`;
+          next();
+        });
+      },
+    });
+    await ask({ "X-Plan": "gold" }).expect(409);
+  });
 });
 
 it.each([
