@@ -1,7 +1,7 @@
 import { depositNonce } from "@coinslot/protocol";
 import { findAsset, type SpendableAsset } from "../budget/spending-policy.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
-import { type ChannelRecord, exposureOf, larger } from "./channel-record.ts";
+import { type ChannelRecord, exposureOf, larger, smaller } from "./channel-record.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { agreedSums, type ChannelOnChain, readByAll, readChannel } from "./read-channel.ts";
 
@@ -62,8 +62,9 @@ export async function learnCharged(
  * unused only if no endpoint says that it can still be executed.
  *
  * One endpoint may deny a deposit, to be shown another one, or show as claimed what was not
- * signed. So the highest balance of all endpoints counts, and the lowest claimed sum. The store
- * keeps the balance before, for `locked`, until endpoints of two hosts agree that it is gone.
+ * signed. So the highest balance of all endpoints counts, and the lowest claimed sum. More than was
+ * signed here is claimed once each endpoint has returned it: another one may just be away. The
+ * store keeps the balance before, for `locked`, until endpoints of two hosts agree that it is gone.
  *
  * @returns `undefined` when no endpoint returned the channel
  */
@@ -79,9 +80,12 @@ export async function lookAtChain(
   const mayBeThere = known + (isOver && deposit !== undefined ? deposit.amount : 0n);
   const isLess = first.balance < mayBeThere;
   const all = isLess || first.claimed > ceiling ? await readByAll(nodes, record) : [first];
-  const chain = { ...first, ...agreedSums([first, ...all]) };
-  const isProven = all.length === nodes.length && context.chains.hasWitnesses(record.network);
-  const { balance, claimed } = chain;
+  const sums = agreedSums([first, ...all]);
+  const isByAll = all.length === nodes.length;
+  const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
+  const chain = { ...first, ...sums, claimed };
+  const isProven = isByAll && context.chains.hasWitnesses(record.network);
+  const { balance } = chain;
   const after = store.update(record.id, (stored) => ({
     ...stored,
     balance: isLess && !isProven ? larger(balance, mayBeThere) : balance,

@@ -114,6 +114,14 @@ describe("a node that shows more as claimed than was signed", () => {
     expect(seller.paid.map(({ ceiling }) => ceiling)).toEqual([1000n]);
   });
 
+  it("gets no voucher for that while another one is away", async () => {
+    const seller = await sellerOf();
+    const [lying = ""] = await urlsOf();
+    const pay = createFetch({}, { rpcUrls: { [plasma]: [lying, "http://127.0.0.1:9"] } });
+    await expect(pay(seller.url)).rejects.toThrow("not every endpoint returned what was claimed");
+    expect(seller.paid).toEqual([]);
+  });
+
   it("is outvoted by another one after a rejection", async () => {
     const seller = await sellerOf({
       onPaid: (_paid, response, count) => {

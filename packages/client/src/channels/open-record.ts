@@ -8,7 +8,8 @@ import { agreedSums, hasEscrow, readByAll, readChannel } from "./read-channel.ts
 /**
  * Loads the record of a lane. A channel that the store does not know begins with what the chain
  * shows: after a lost store, all that is claimed counts as a ceiling once more. The next voucher
- * is for that and the price, so the lowest claimed sum of all endpoints counts.
+ * is for that and the price. So the lowest claimed sum of all endpoints counts, once each of them
+ * has returned it.
  */
 export async function openRecord(
   { context, store }: ChannelLedger,
@@ -33,6 +34,9 @@ export async function openRecord(
     return no("balance_unreadable", "no endpoint returned the escrow contract");
   }
   const others = chain.claimed > 0n ? await readByAll(nodes, channel) : [];
+  if (chain.claimed > 0n && others.length < nodes.length) {
+    return no("balance_unreadable", "not every endpoint returned what was claimed of it");
+  }
   const { balance, claimed } = agreedSums([chain, ...others]);
   return store.create({
     id,
