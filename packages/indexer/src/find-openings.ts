@@ -5,8 +5,8 @@ import type { KnownToken } from "./store/known-token.ts";
 
 /**
  * Records for each token whether an address can have had a balance before its start block. None can
- * if there was no block before, or no code at the token's address in it. A node that does not keep
- * states that old leaves it open. Then balances before the start are asked for one by one, as if
+ * if there was no block before, or no code at the token's address in it. Where no node keeps states
+ * that old, it is open. Then balances before the start are asked for one by one, as if
  * there were any.
  */
 export async function findOpenings(context: ChainContext, signal: AbortSignal): Promise<void> {
@@ -23,6 +23,7 @@ export async function findOpenings(context: ChainContext, signal: AbortSignal): 
   }
 }
 
+/** Each endpoint is asked: one that denies the code would make balances wrong. */
 async function hadNoCodeBefore(
   { pool }: ChainContext,
   { address, startBlock }: KnownToken,
@@ -30,13 +31,13 @@ async function hadNoCodeBefore(
 ): Promise<boolean> {
   if (startBlock === 0) return true;
   const call = { method: "eth_getCode", params: [address, toQuantity(startBlock - 1)] };
-  try {
-    const code = await pool.onEndpoint((endpoint) => endpoint.request(call, { signal }), {
-      signal,
-    });
-    return code === "0x";
-  } catch (error) {
-    if (error instanceof RpcResponseError) return false;
-    throw error;
-  }
+  const answers = await Promise.allSettled(
+    pool.endpoints.map((endpoint) => endpoint.request(call, { signal })),
+  );
+  const found = answers.filter((each) => each.status === "fulfilled");
+  if (found.length > 0) return found.every(({ value }) => value === "0x");
+  const failed = answers.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  const fault = failed.find((error) => !(error instanceof RpcResponseError));
+  if (fault !== undefined) throw fault;
+  return false;
 }

@@ -6,6 +6,8 @@ import { changing, errorAnswer, honest, startFaultProxy } from "../testing/fault
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
+const patience = { timeout: 60_000 };
+
 describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
   it("are right after a reorganisation below the start block", async () => {
     const devnet = await startUsedChain();
@@ -94,6 +96,41 @@ describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) });
     proxy.set(changing("eth_call", (answer) => errorAnswer(answer, -32000, "missing trie node")));
     expect(await indexer.readBalance(question)).toBe(8n);
+  });
+
+  it.each([
+    ["makes up the balance of an address", "eth_call", "9".padStart(64, "0")],
+    ["denies the token's code before the first block", "eth_getCode", ""],
+  ])("are right after a node that %s tells the truth", async (_, method, word) => {
+    const devnet = await startUsedChain();
+    const seller = devnet.accounts.seller.address;
+    await devnet.mint({ to: seller, amount: 5n });
+    const head = Number(await devnet.client.getBlockNumber());
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock: head + 1, decimals: 6 }];
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(changing(method, (answer) => ({ ...answer, result: `0x${word}` })));
+    await devnet.mint({ to: seller, amount: 3n });
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url, devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { tokens },
+    });
+    const watched = usdtOf(devnet);
+    const question = { ...watched, address: lower(seller) };
+    const caughtUp = () =>
+      expect
+        .poll(async () => (await indexer.status()).chains[0]?.tokens[0]?.indexedTo, patience)
+        .toBe(Number(head) + 1 + mined);
+    let mined = 0;
+    await caughtUp();
+    for (; mined < 3; await caughtUp()) {
+      await indexer.readBalance(question);
+      await devnet.mint({ to: seller, amount: 2n });
+      mined += 1;
+    }
+    proxy.set(honest);
+    await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) + 1n });
+    expect(await indexer.readBalance(question)).toBe(14n);
   });
 
   it("are the token's own for the zero address, after mints and burns", async () => {

@@ -1,6 +1,6 @@
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import { type Address, zeroAddress } from "viem";
-import { readTokenBalance } from "../rpc/read-token-balance.ts";
+import { readTokenBalance, readTokenBalances } from "../rpc/read-token-balance.ts";
 import { bytesOfHex } from "../store/bytes.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import type { IndexerSchema } from "../store/schema.ts";
@@ -10,7 +10,7 @@ import type { TrustedPool } from "../trusted-pool.ts";
 import type { AskedBalance, AskedBalances } from "./asked-balances.ts";
 import { BalanceUnavailableError } from "./balance-unavailable-error.ts";
 import { findAnchor } from "./find-anchor.ts";
-import { type BalanceQuestion, type KnownBalance, readKnownBalance } from "./known-balance.ts";
+import { type BalanceQuestion, readKnownBalance } from "./known-balance.ts";
 
 interface BalanceContext {
   database: Database<IndexerSchema>;
@@ -78,7 +78,7 @@ async function isReplaced(
 
 /**
  * Undefined where the chain has no answer: the block was replaced, or its state is not kept any
- * more.
+ * more. Undefined also where endpoints differ: a false opening would be kept.
  */
 async function findOpening(
   context: BalanceContext,
@@ -86,25 +86,47 @@ async function findOpening(
   { block, gain }: AskedBalance,
 ): Promise<bigint | undefined> {
   try {
-    return wrapUint256((await askChain(context, question, block)) - gain);
+    const [balance, ...others] = await askEach(context, question, block);
+    if (balance === undefined || others.some((other) => other !== balance)) return undefined;
+    return wrapUint256(balance - gain);
   } catch (error) {
     if (error instanceof BalanceUnavailableError) return undefined;
     throw error;
   }
 }
 
-async function askChain(
-  { database, pool }: BalanceContext,
-  { token, address }: BalanceQuestion,
-  block: NonNullable<KnownBalance["block"]>,
+function askChain(
+  context: BalanceContext,
+  question: BalanceQuestion,
+  block: Asked["block"],
 ): Promise<bigint> {
+  return askBy(context, question, block, (asked) => readTokenBalance(context.pool, asked));
+}
+
+/** The balance by each endpoint that returns it. */
+function askEach(
+  context: BalanceContext,
+  question: BalanceQuestion,
+  block: Asked["block"],
+): Promise<bigint[]> {
+  return askBy(context, question, block, (asked) => readTokenBalances(context.pool, asked));
+}
+
+type Asked = Parameters<typeof readTokenBalance>[1];
+
+async function askBy<Answer>(
+  { database }: BalanceContext,
+  { token, address }: BalanceQuestion,
+  block: Asked["block"],
+  read: (asked: Asked) => Promise<Answer>,
+): Promise<Answer> {
   const anchor = await findAnchor(database, token.chainId, block);
   if (anchor === undefined)
     throw new BalanceUnavailableError(
       `No block of ${token.blockchain} that a node could be held against is indexed yet`,
     );
   try {
-    return await readTokenBalance(pool, { token: token.address, address, block, anchor });
+    return await read({ token: token.address, address, block, anchor });
   } catch (cause) {
     throw new BalanceUnavailableError(
       `This balance comes from ${token.blockchain}, which did not return it for block ${block.number}`,

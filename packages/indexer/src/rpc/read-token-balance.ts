@@ -1,4 +1,9 @@
-import { blockByNumber, endpointProblem, type RpcPool } from "@coinslot/chain";
+import {
+  blockByNumber,
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcPool,
+} from "@coinslot/chain";
 import type { Address } from "viem";
 import * as z from "zod";
 import type { BlockId } from "../store/block-id.ts";
@@ -30,20 +35,41 @@ interface TokenBalanceQuestion {
  */
 export async function readTokenBalance(
   pool: Pick<RpcPool, "onEndpoint">,
+  question: TokenBalanceQuestion,
+): Promise<bigint> {
+  return pool.onEndpoint((endpoint) => readAt(endpoint, question));
+}
+
+/**
+ * The same by each endpoint that returns it. What is kept for good is not one endpoint's word.
+ *
+ * Throws the first one's error, where none returns it.
+ */
+export async function readTokenBalances(
+  { endpoints }: Pick<RpcPool, "endpoints">,
+  question: TokenBalanceQuestion,
+): Promise<bigint[]> {
+  const answers = await Promise.allSettled(endpoints.map((endpoint) => readAt(endpoint, question)));
+  const found = answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const failed = answers.find((each) => each.status === "rejected");
+  if (found.length === 0 && failed !== undefined) throw failed.reason;
+  return found;
+}
+
+async function readAt(
+  endpoint: RpcEndpointHandle,
   { token, address, block, anchor }: TokenBalanceQuestion,
 ): Promise<bigint> {
   const data = `${balanceOf}${address.slice(2).padStart(64, "0")}`;
   const at = block.hash === undefined ? toQuantity(block.number) : { blockHash: block.hash };
-  return pool.onEndpoint(async (endpoint) => {
-    const [anchored, balance] = await endpoint.requestMany([
-      blockByNumber(BigInt(anchor.number)),
-      { method: "eth_call", params: [{ to: token, data }, at] },
-    ]);
-    if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash) {
-      const details = `its block ${anchor.number} is another one`;
-      throw endpointProblem(endpoint, { kind: "behind", details });
-    }
-    if (balance?.ok !== true) throw balance?.error;
-    return wordSchema.parse(balance.result);
-  });
+  const [anchored, balance] = await endpoint.requestMany([
+    blockByNumber(BigInt(anchor.number)),
+    { method: "eth_call", params: [{ to: token, data }, at] },
+  ]);
+  if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash) {
+    const details = `its block ${anchor.number} is another one`;
+    throw endpointProblem(endpoint, { kind: "behind", details });
+  }
+  if (balance?.ok !== true) throw balance?.error;
+  return wordSchema.parse(balance.result);
 }

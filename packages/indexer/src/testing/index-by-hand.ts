@@ -25,7 +25,13 @@ export const [watched, other, stranger] = ["11", "22", "33"].map(
 ) as [`0x${string}`, `0x${string}`, `0x${string}`];
 const hashOf = (name: string) => `0x${Buffer.from(name).toString("hex").padEnd(64, "0")}`;
 
-type Sent = { transaction: string; to?: `0x${string}`; from?: `0x${string}`; log?: number };
+type Sent = {
+  transaction: string;
+  to?: `0x${string}`;
+  from?: `0x${string}`;
+  log?: number;
+  amount?: bigint;
+};
 
 /** Opens an index by hand: the writer's statements, without a chain. */
 export async function openIndex(
@@ -54,7 +60,7 @@ export async function openIndex(
   await registerEndpoints(outbox, [receiver("whk_a"), receiver("whk_b")]);
 
   const batchOf = (number: number, block: string, transfers: readonly Sent[]): TransferBatch => ({
-    rows: transfers.map(({ transaction, to = watched, from = stranger, log = 0 }) => ({
+    rows: transfers.map(({ transaction, to = watched, from = stranger, log = 0, amount = 5n }) => ({
       token_id: 1,
       position: number * logsPerBlock + log,
       transaction_index: 0,
@@ -62,7 +68,7 @@ export async function openIndex(
       transaction_hash: bytesOfHex(hashOf(transaction)),
       from_address: bytesOfHex(from),
       to_address: bytesOfHex(to),
-      amount: dialect.amount.encode(5n),
+      amount: dialect.amount.encode(amount),
     })),
     blocks: new Map([[number, { hash: hashOf(block), timestampMs: 1_000 }]]),
     gains: new Map(),
@@ -119,18 +125,19 @@ export async function openIndex(
       }),
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),
-    /** Events in their order, as `type transaction block`. */
-    async told(endpoint = "whk_a"): Promise<string[]> {
+    /** Events in their order, as `type transaction block`. `hasAmount`: the amount follows. */
+    async told(endpoint = "whk_a", { hasAmount = false } = {}): Promise<string[]> {
       const { rows } = await sql<{ type: string; payload: string }>`
         select type, payload from indexer_outbox_deliveries as delivery
         join indexer_outbox_events as event on event.seq = delivery.event_seq
         where endpoint_id = ${endpoint} order by event.seq
       `.execute(kysely);
       return rows.map(({ type, payload }) => {
-        const { transactionHash, blockHash } = JSON.parse(payload);
+        const { transactionHash, blockHash, amount } = JSON.parse(payload);
         const nameOf = (hash: string) =>
           Buffer.from(hash.slice(2), "hex").toString().replaceAll("\0", "");
-        return `${type.replace("transfer.", "")} ${nameOf(transactionHash)} ${nameOf(blockHash)}`;
+        const names = [type.replace("transfer.", ""), nameOf(transactionHash), nameOf(blockHash)];
+        return [...names, ...(hasAmount ? [amount] : [])].join(" ");
       });
     },
   };

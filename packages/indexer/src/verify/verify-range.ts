@@ -126,13 +126,16 @@ export async function verifyRange(
   /**
    * Some nodes put wrong times into their logs: the headers decide, which are many in one request.
    * A node agrees with itself. So all times are asked for where the sample's is not that of its
-   * header, or where they fall.
+   * header, as stored or as read. The same holds where they fall.
    */
   async function findWrongTimes(): Promise<number[]> {
     const told = batch.blocks.get(sample)?.timestampMs;
     const actual = judged.get(sample)?.block.timestampMs ?? told;
+    const stored = chosen.stored.blocks.get(sample)?.timestampMs;
     const areDoubtful =
-      (told !== undefined && told !== actual) || !areTimesAscending(chosen.stored);
+      (actual !== undefined &&
+        [told, stored].some((time) => time !== undefined && time !== actual)) ||
+      !areTimesAscending(chosen.stored);
     const doubtful = areDoubtful
       ? [...chosen.stored.blocks.keys()].filter((number) => number <= anchor.number)
       : findMistimedBlocks(chosen.stored, batch, asked);

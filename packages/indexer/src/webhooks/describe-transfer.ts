@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
-import type { Selectable, Transaction } from "kysely";
+import type { Transaction } from "kysely";
 import type { Address } from "viem";
-import { readTransfer } from "../query/read-transfer.ts";
+import { readTransfer, type TransferRow } from "../query/read-transfer.ts";
 import { hexOfBytes } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
@@ -44,7 +44,7 @@ export async function findTokens(
 
 /** The key of a transfer's events, and the facts that they tell, as JSON. */
 export function describeTransfer(
-  row: Selectable<IndexerSchema["indexer_events"]>,
+  row: TransferRow,
   {
     token,
     addresses,

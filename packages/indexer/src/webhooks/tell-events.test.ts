@@ -81,6 +81,35 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     expect((await index.told()).slice(2).sort()).toEqual(["final b 1", "reverted a 1"]);
   });
 
+  it("is taken back, and told anew, where a reindex has found another amount or recipient", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, "1", [
+      { transaction: "a", amount: 7n },
+      { transaction: "b", log: 1 },
+      { transaction: "c", log: 2 },
+    ]);
+    await index.finalise(1);
+    await index.forget(1);
+    const found = [
+      { transaction: "a", amount: 5n },
+      { transaction: "b", log: 1, to: stranger },
+      { transaction: "c", log: 2 },
+    ];
+    await index.include(1, "1", found, false);
+    await index.verify(1);
+    const told = await index.told("whk_a", { hasAmount: true });
+    expect(told.slice(3).filter((each) => each.includes(" a "))).toEqual([
+      "reverted a 1 7",
+      "included a 1 5",
+      "final a 1 5",
+    ]);
+    expect(told.slice(3).filter((each) => each.includes(" b "))).toEqual(["reverted b 1 5"]);
+    expect(told.slice(3).filter((each) => each.includes(" c "))).toEqual(["final c 1 5"]);
+    await index.finalise(1);
+    expect(await index.told()).toHaveLength(told.length);
+  });
+
   it("begins with the first block after an address is watched, and ends with what was told", async () => {
     const index = await openIndex(await createUrl());
     await index.include(1, "1", [{ transaction: "a" }]);

@@ -9,6 +9,8 @@ import { deleteTold, insertTold, readTold, type ToldRow } from "./told-transfers
 import { findWatchers, type Watchers } from "./watched-addresses.ts";
 
 type EventRow = Selectable<IndexerSchema["indexer_events"]>;
+/** A transfer with its token and block. */
+type ToldFacts = Omit<EventRow, "id" | "kind">;
 
 /** Events that are matched at once. */
 const eventsAtOnce = 5_000;
@@ -80,8 +82,8 @@ async function tell(
 }
 
 /** A row for each receiver that watches the sender or the recipient. */
-function toldOf(
-  row: EventRow,
+export function toldOf(
+  row: ToldFacts,
   {
     token,
     watchers,

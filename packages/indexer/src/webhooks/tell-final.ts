@@ -1,10 +1,14 @@
-import { appendEvents, type Database, type Dialect } from "@coinslot/storage";
+import { appendEvents, type Database, type Dialect, type StoredAmount } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
+import * as z from "zod";
+import { hexOfBytes } from "../store/bytes.ts";
 import { outboxTables } from "../store/migrations/add-webhooks.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { WriterLease } from "../store/writer-lease.ts";
-import { eventOf } from "./tell-events.ts";
-import { deleteTold, finaliseTold, type ToldRow } from "./told-transfers.ts";
+import { findTokens } from "./describe-transfer.ts";
+import { eventOf, toldOf } from "./tell-events.ts";
+import { deleteTold, finaliseTold, insertTold, type ToldRow } from "./told-transfers.ts";
+import { findWatchers } from "./watched-addresses.ts";
 
 /** Events of one transaction: few enough to delay no other writer. */
 const transfersAtOnce = 1_000;
@@ -36,7 +40,8 @@ export async function writeAndTell<Result>(
 /**
  * Posts one page of events of finality, for transfers whose inclusion was posted. The rule is that
  * of `IndexedTransfer.finalized`. A transfer that its verified block does not have is reverted: a
- * reindex has not found it again.
+ * reindex has not found it again. One that a reindex has found with other facts is reverted as it
+ * was told, and told anew.
  *
  * Only the holder of the writer lease calls it.
  *
@@ -49,33 +54,50 @@ export async function tellFinal(
 ): Promise<boolean> {
   const rows = await readDecided(transaction, chainId);
   if (rows.length === 0) return false;
-  const final = rows.filter(({ is_stored }) => is_stored === 1);
-  const gone = rows.filter(({ is_stored }) => is_stored === 0);
+  const isFinal = (row: DecidedRow) => isStored(row) && isAsTold(row, dialect);
+  const final = rows.filter(isFinal);
+  const gone = rows.filter((row) => !isFinal(row));
+  const anew = await describeAnew(transaction, dialect, gone.filter(isStored));
   await finaliseTold(transaction, dialect, final);
   await deleteTold(transaction, dialect, gone);
+  await insertTold(transaction, dialect, anew);
+  await finaliseTold(transaction, dialect, anew);
   await appendEvents({ dialect, tables: outboxTables }, transaction, [
     ...final.map((row) => eventOf("transfer.final", row)),
     ...gone.map((row) => eventOf("transfer.reverted", row)),
+    ...anew.map((row) => eventOf("transfer.included", row)),
+    ...anew.map((row) => eventOf("transfer.final", row)),
   ]);
   return rows.length === transfersAtOnce;
 }
+
+/** A told transfer, with the transfer of its block in its place: null where there is none. */
+type DecidedRow = ToldRow & {
+  stored_amount: StoredAmount | null;
+  stored_from: Uint8Array;
+  stored_to: Uint8Array;
+  transaction_index: number;
+  transfer_index: number;
+  timestamp_ms: number;
+};
+
+type StoredRow = DecidedRow & { stored_amount: StoredAmount };
 
 /** Open rows whose block is final. */
 async function readDecided(
   transaction: Transaction<IndexerSchema>,
   chainId: number,
-): Promise<(ToldRow & { is_stored: number })[]> {
-  const { rows } = await sql<ToldRow & { is_stored: number }>`
-    select told.*, case when exists (
-      select 1 from indexer_transfers as transfer
-      where transfer.token_id = told.token_id and transfer.position = told.position
-        and transfer.transaction_hash = told.transaction_hash
-    ) and exists (
-      select 1 from indexer_blocks as block
-      where block.chain_id = told.chain_id and block.number = told.block_number
-        and block.hash = told.block_hash
-    ) then 1 else 0 end as is_stored
+): Promise<DecidedRow[]> {
+  const { rows } = await sql<DecidedRow>`
+    select told.*, block.timestamp_ms, transfer.transaction_index, transfer.transfer_index,
+      transfer.from_address as stored_from, transfer.to_address as stored_to,
+      case when block.number is null then null else transfer.amount end as stored_amount
     from indexer_told as told
+    left join indexer_transfers as transfer on transfer.token_id = told.token_id
+      and transfer.position = told.position
+      and transfer.transaction_hash = told.transaction_hash
+    left join indexer_blocks as block on block.chain_id = told.chain_id
+      and block.number = told.block_number and block.hash = told.block_hash
     where told.chain_id = ${chainId} and told.final_at_ms is null
       and told.block_number <= (
         select finalized_number from indexer_chains where chain_id = ${chainId}
@@ -92,4 +114,48 @@ async function readDecided(
     order by told.block_number, told.position limit ${sql.lit(transfersAtOnce)}
   `.execute(transaction);
   return rows;
+}
+
+function isStored(row: DecidedRow): row is StoredRow {
+  return row.stored_amount !== null;
+}
+
+const factsSchema = z.object({ from: z.string(), to: z.string(), amount: z.string() });
+
+/** Whether its inclusion was told with the facts that are stored now. */
+function isAsTold(
+  { payload, stored_from, stored_to, stored_amount }: StoredRow,
+  { amount }: Dialect,
+): boolean {
+  const facts = factsSchema.parse(JSON.parse(payload));
+  return (
+    facts.amount === `${amount.decode(stored_amount)}` &&
+    facts.from === hexOfBytes(stored_from) &&
+    facts.to === hexOfBytes(stored_to)
+  );
+}
+
+/** Rows of the stored facts, for those of their receivers that watch one of both sides. */
+async function describeAnew(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly StoredRow[],
+): Promise<ToldRow[]> {
+  if (rows.length === 0) return [];
+  const sides = rows.flatMap((row) => [hexOfBytes(row.stored_from), hexOfBytes(row.stored_to)]);
+  const watchers = await findWatchers(transaction, dialect, sides);
+  const tokens = await findTokens(transaction, rows);
+  return rows.flatMap((row) => {
+    const token = tokens.get(row.token_id);
+    if (token === undefined) return [];
+    const { stored_from, stored_to, stored_amount, endpoint_id, ...facts } = row;
+    const stored = {
+      ...facts,
+      from_address: stored_from,
+      to_address: stored_to,
+      amount: stored_amount,
+    };
+    const anew = toldOf(stored, { token, watchers, dialect });
+    return anew.filter((each) => each.endpoint_id === endpoint_id);
+  });
 }
