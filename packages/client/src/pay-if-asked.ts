@@ -1,5 +1,6 @@
 import { isSameAddress } from "@coinslot/protocol";
-import { holdBudget } from "./budget/hold-budget.ts";
+import { type BudgetHold, holdBudget } from "./budget/hold-budget.ts";
+import type { TopUpEnd } from "./budget/top-up-limit.ts";
 import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
 import { noteOtherPurchase, tryChannel } from "./channels/try-channel.ts";
 import { checkResource } from "./offer/check-resource.ts";
@@ -14,6 +15,7 @@ import { OutcomeUnclearError } from "./send/outcome-unclear-error.ts";
 import { paymentOf } from "./send/payment-outcome.ts";
 import { checkRepeatable, type RepeatableRequest, toInit } from "./send/repeatable-request.ts";
 import { bookAndSign } from "./sign/book-and-sign.ts";
+import type { PaymentTerms } from "./sign/signed-payment.ts";
 import { type TopUp, toTopUpNeed } from "./top-up.ts";
 import { carriesPayment, readWays } from "./wires/registry.ts";
 
@@ -112,33 +114,43 @@ async function topUpAndPay(options: {
   const { context, request, topUp, candidates, refusals, found, url } = options;
   const { account, topUpLimit } = context;
   const { hostname } = url;
-  topUpLimit.check(hostname);
-  const hold = await holdBudget(context, { shortfalls: found.shortfalls, host: hostname });
-  let isUnused = false;
+  const endTopUp = topUpLimit.begin(hostname);
+  let end: TopUpEnd = "neither";
+  let hold: BudgetHold | undefined;
   try {
+    hold = await holdBudget(context, { shortfalls: found.shortfalls, host: hostname });
     const needs = hold.shortfalls.map(toTopUpNeed);
     if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
     const { signal } = request;
     const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
     if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
-    isUnused = true;
+    end = "unused";
     const response = await payIfAsked(context, request, {
       toppedUp: { candidates, held: hold.nonces },
       collisions: 0,
     });
-    isUnused = !response.ok && paymentOf(response) === undefined;
-    if (!isUnused) topUpLimit.noteUsed(hostname);
+    const paid = paymentOf(response);
+    if (paid && paid.state !== "rejected" && neededTopUp(found, paid.payment.terms)) end = "used";
     return response;
   } catch (error) {
-    if (error instanceof OutcomeUnclearError) isUnused = false;
+    const isUnclear = error instanceof OutcomeUnclearError;
+    if (isUnclear && neededTopUp(found, error.payment.terms)) end = "neither";
     throw error;
   } finally {
-    if (isUnused) {
-      topUpLimit.noteUnused(hostname);
-      await hold.spend();
-    }
-    await hold.release();
+    endTopUp(end);
+    if (end === "unused") await hold?.spend();
+    await hold?.release();
   }
+}
+
+/** Returns whether the payment takes more than was there before. */
+function neededTopUp({ shortfalls }: FoundFunds, terms: PaymentTerms): boolean {
+  return shortfalls.some(
+    ({ candidate: { asset }, balance }) =>
+      asset.network === terms.network &&
+      isSameAddress(asset.address, terms.asset) &&
+      BigInt(terms.amount) > balance,
+  );
 }
 
 /** Number of offers that are fetched in the place of one whose nonce is booked already. */

@@ -1,10 +1,17 @@
+import type { ServerResponse } from "node:http";
 import { plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import type { TopUp, TopUpRequest } from "./index.ts";
 import { countSignatures } from "./testing/counting-account.ts";
 import { listen } from "./testing/listen.ts";
-import { requirements, startSeller } from "./testing/seller.ts";
+import {
+  type PaidRequest,
+  reject,
+  requirements,
+  type Seller,
+  startSeller,
+} from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
 
 const world = useWorld();
@@ -233,4 +240,72 @@ describe("top-ups within a budget", () => {
     }
     expect(asked).toHaveLength(3);
   });
+
+  /** A seller that offers dearer each time until a top-up, and then for one unit. */
+  function startBaitingSeller(bait: { isFree?: true; onPaid?: typeof refuse } = {}) {
+    let count = 0;
+    return startSeller({
+      ...bait,
+      accepts: () => {
+        const amount = count % 2 === 1 ? 1000 * 3 ** ((count - 1) / 2) : 1;
+        return [requirements({ amount: String(amount) })];
+      },
+      onUnpaid: (_request, response) => {
+        count += 1;
+        if (!bait.isFree || count % 2 === 1) return false;
+        response.end("{}");
+        return true;
+      },
+    }).then(keep);
+  }
+
+  const baits: [string, () => Promise<Seller>][] = [
+    ["is then free", () => startBaitingSeller({ isFree: true })],
+    ["then sells for what was there before", () => startBaitingSeller()],
+    ["then refuses the payment", () => startBaitingSeller({ onPaid: refuse })],
+    ["then loses the answer", () => startBaitingSeller({ onPaid: hangUp })],
+  ];
+  it.each(baits)("stop after three for a seller that %s", async (_name, start) => {
+    const seller = await start();
+    const account = poorAccount();
+    await world.devnet().mint({ to: account.address, amount: 1n });
+    const asked: TopUpRequest[] = [];
+    const pay = createFetch({ account, topUp: mintOnDemand(asked) });
+    for (let count = 0; count < 5; count += 1) await pay(seller.url).catch(() => undefined);
+    expect(asked).toHaveLength(3);
+  });
+
+  it("stop after three for calls at the same time, until they have ended", async () => {
+    const seller = await startSellerAt("1000");
+    const asked: TopUpRequest[] = [];
+    let bring = () => {};
+    const brought = new Promise<void>((resolve) => {
+      bring = resolve;
+    });
+    const topUp: TopUp = async (request) => {
+      asked.push(request);
+      await brought;
+      return false;
+    };
+    const pay = createFetch({ account: poorAccount(), topUp });
+    const calls = [1, 2, 3, 4].map(() => pay(seller.url));
+    const first = await Promise.race(calls).catch((error: unknown) => error);
+    expect(first).toMatchObject({ code: "offer_changed" });
+    bring();
+    await Promise.allSettled(calls);
+    expect(asked).toHaveLength(3);
+    // Declined ones have brought nothing, and count no more.
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "insufficient_funds" });
+    expect(asked).toHaveLength(4);
+  });
 });
+
+function refuse(paid: PaidRequest, response: ServerResponse): boolean {
+  reject(response, paid, "no");
+  return true;
+}
+
+function hangUp(_paid: PaidRequest, response: ServerResponse): boolean {
+  response.destroy();
+  return true;
+}
