@@ -34,8 +34,8 @@ export function withdrawCommand(terminal: Terminal, io: Io): Command {
     .addHelpText(
       "after",
       `
-Asks the seller for a refund first: that costs no gas. Where it gives nothing back, a withdrawal begins by
-a transaction of the wallet. The seller has the channel's delay to claim what it is owed; then run the
+Asks the seller for a refund first: that costs no gas. Where it does not give back all, a withdrawal begins
+by a transaction of the wallet. The seller has the channel's delay to claim what it is owed; then run the
 same command again, for a second transaction. Charged money stays the seller's.
 
 The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, the nodes from COINSLOT_NETWORK with
@@ -91,7 +91,7 @@ function describe(
     }
     case "refused":
     case "silent":
-      return "The seller gave nothing back.";
+      return `The seller has not given back all: ${amount} alone.`;
   }
 }
 

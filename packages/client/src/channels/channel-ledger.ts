@@ -115,7 +115,7 @@ async function isDead(
  *
  * @returns `undefined` where an endpoint did not return it
  */
-export async function acceptBalance(
+async function acceptBalance(
   { context, store }: ChannelLedger,
   record: ChannelRecord,
 ): Promise<bigint | undefined> {

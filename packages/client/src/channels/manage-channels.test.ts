@@ -16,7 +16,7 @@ function balanceOfBuyer(): Promise<bigint> {
  * A seller that answers a refund payload by a claim and a refund on the chain, or in another way.
  */
 async function sellerThatRefunds(
-  refund: "honest" | "lies" | "refuses" | "silent",
+  refund: "honest" | "part" | "lies" | "refuses" | "silent",
   terms: Parameters<typeof sellerOf>[0] = {},
 ): Promise<ChannelSeller> {
   const seller: ChannelSeller = await sellerOf({
@@ -37,7 +37,7 @@ async function sellerThatRefunds(
         await seller.correct(paid, response);
         return true;
       }
-      if (refund === "honest") {
+      if (refund === "honest" || refund === "part") {
         const channels = createChannelFixture(world.devnet());
         const { channelConfig: config, voucher } = paid.payload;
         const row = {
@@ -46,7 +46,8 @@ async function sellerThatRefunds(
           totalClaimed: known.charged,
         };
         await channels.claimSigned([row]);
-        await channels.refundSigned(config, 2n ** 100n, 0n);
+        const { refundNonce } = await channels.stateOf(config);
+        await channels.refundSigned(config, refund === "part" ? 1n : 2n ** 100n, refundNonce);
       }
       seller.sell(paid, response, 0n);
       return true;
@@ -138,6 +139,17 @@ describe("a refund of a channel", () => {
       await world.devnet().revert(snapshot);
     });
   }
+
+  it("is no refund where a part alone comes back, and the rest is withdrawn if wanted", async () => {
+    const seller = await sellerThatRefunds("part");
+    const pay = createFetch({}, withTransactions());
+    await pay(seller.url);
+    expect(await pay.refundChannel(seller.url)).toMatchObject([{ state: "refused", amount: 1n }]);
+    expect((await pay.listChannels())[0]).toMatchObject({ balance: 9999n, locked: 8999n });
+    expect(await pay.refundChannel(seller.url, { orWithdraw: true })).toMatchObject([
+      { state: "begun", amount: 8998n },
+    ]);
+  });
 
   it("is withdrawn where a seller has left its terms", async () => {
     let delay = 900;

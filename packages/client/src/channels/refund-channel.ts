@@ -8,8 +8,8 @@ import { hashBody, type RepeatableRequest, toInit } from "../send/repeatable-req
 import { sendPayment } from "../send/send-payment.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 import { readWays } from "../wires/registry.ts";
-import { acceptBalance, type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
-import type { ChannelRecord } from "./channel-record.ts";
+import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import { type ChannelRecord, larger } from "./channel-record.ts";
 import { type ChannelCandidate, findChannels } from "./choose-channel.ts";
 import { judgeRejection } from "./judge-rejection.ts";
 import { signVoucher } from "./sign-voucher.ts";
@@ -17,15 +17,15 @@ import { signVoucher } from "./sign-voucher.ts";
 /**
  * Result of a question for a refund.
  *
- * - `refunded`: the own node shows that the money is back.
- * - `refused`: the seller has answered, and the money is not back. Its `reason` says why.
+ * - `refunded`: the own node shows that all of the money is back.
+ * - `refused`: the seller has answered, and not all of the money is back. Its `reason` says why.
  * - `silent`: no answer, or no offer with the terms of this channel.
  * - `nothing`: the escrow holds nothing that is not charged.
  */
 export interface ChannelRefund {
   id: Hex;
   state: "refunded" | "refused" | "silent" | "nothing";
-  /** In the token's smallest unit. */
+  /** The sum that is back, in the token's smallest unit. */
   amount: bigint;
   reason?: string | undefined;
 }
@@ -91,7 +91,7 @@ export async function refundOnLane(
   let { record } = seen;
   const before = record.balance;
   if (before <= record.charged) {
-    await acceptBalance(ledger, record);
+    await freeExposure(ledger, record);
     return { id, state: "nothing", amount: 0n };
   }
   const candidate = asked.candidates.find((each) => hasTermsOf(each, record));
@@ -166,7 +166,10 @@ async function signRefund(
   };
 }
 
-/** Believes the own node alone: the money is back once the balance has fallen. */
+/**
+ * Believes the own node alone: the money is back once the balance has fallen. A part of it is no
+ * refund: the rest may need a withdrawal.
+ */
 async function awaitRefund(
   context: PayingFetchContext,
   ledger: ChannelLedger,
@@ -176,8 +179,10 @@ async function awaitRefund(
   for (let count = 1; ; count += 1) {
     const seen = await lookAtChain(ledger, record);
     if (seen !== undefined && seen.record.balance < before) {
+      const { balance, charged, claimed } = seen.record;
+      const isAll = balance <= larger(charged, claimed);
       await freeExposure(ledger, record);
-      return { id: record.id, state: "refunded", amount: before - seen.record.balance };
+      return { id: record.id, state: isAll ? "refunded" : state, amount: before - balance };
     }
     if (count >= polls) return { id: record.id, state, amount: 0n };
     await context.wait(pollIntervalMs);

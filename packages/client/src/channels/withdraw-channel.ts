@@ -2,7 +2,7 @@ import { channelContracts, channelSettlementAbi, type Hex } from "@coinslot/prot
 import { encodeFunctionData } from "viem";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { PaymentError } from "../payment-error.ts";
-import { acceptBalance, type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
 import { type ChannelRecord, larger } from "./channel-record.ts";
 import { sendTransaction } from "./send-transaction.ts";
 
@@ -60,7 +60,7 @@ export async function withdrawOnLane(
   }
   const amount = record.balance - larger(record.charged, record.claimed);
   if (amount <= 0n) {
-    await acceptBalance(ledger, record);
+    await freeExposure(ledger, record);
     return { id, state: "nothing", amount: 0n };
   }
   // Stored first: no voucher is signed once the seller may see the withdrawal.

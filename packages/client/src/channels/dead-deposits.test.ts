@@ -1,0 +1,41 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { budgetStateSchema } from "../budget/budget-state.ts";
+import type { PayingFetch } from "../index.ts";
+import { useChannels } from "../testing/use-channels.ts";
+
+const { world, inFolder, sellerOf, createFetch, records } = useChannels();
+
+async function openBookings() {
+  const text = await readFile(inFolder("budget.json"), "utf8");
+  return budgetStateSchema.parse(JSON.parse(text)).open;
+}
+
+describe("a deposit that its seller never executes", () => {
+  it.each<[string, (pay: PayingFetch, url: string, id: `0x${string}`) => Promise<unknown>]>([
+    ["a refund", async (pay, url) => (await pay.refundChannel(url))[0]],
+    ["a withdrawal", (pay, _url, id) => pay.withdrawChannel(id)],
+  ])("keeps no room in the budget once it has expired and %s is asked for", async (_name, ask) => {
+    const seller = await sellerOf({
+      onPaid: (_paid, response) => {
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    let now = Date.now();
+    const budget = { perDay: "$0.001", file: inFolder("budget.json") };
+    const pay = createFetch({}, { budget, now: () => now });
+    expect((await pay(seller.url)).status).toBe(402);
+    const [{ id = "0x" } = {}] = await records();
+    await ask(pay, seller.url, id);
+    expect(await openBookings()).toMatchObject([{ id: { nonce: id } }]);
+
+    const snapshot = await world.devnet().snapshot();
+    now += 700_000;
+    await world.devnet().client.setNextBlockTimestamp({ timestamp: BigInt(now) / 1000n });
+    await world.devnet().mine();
+    expect(await ask(pay, seller.url, id)).toMatchObject({ state: "nothing" });
+    expect(await openBookings()).toEqual([]);
+    await world.devnet().revert(snapshot);
+  });
+});
