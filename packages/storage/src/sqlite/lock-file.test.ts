@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { link, mkdir, rm, symlink } from "node:fs/promises";
+import { link, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { openDatabase } from "../database.ts";
@@ -78,6 +78,29 @@ describe("the lock of a database file", () => {
     await rm(path, { recursive: true });
     execFileSync("mkfifo", [`${path}.lock`]);
     await expect(lockDatabaseFile(url)).rejects.toMatchObject(error);
+  });
+
+  it.each(["-journal", "-wal", "-shm"])(
+    "is refused where the file's %s is a pipe, which SQLite would read",
+    async (suffix) => {
+      const error = { kind: "configuration", message: expect.stringContaining(suffix) };
+      const url = await createSqliteUrl();
+      const path = url.slice("sqlite:".length);
+      await writeFile(path, "");
+      await symlink("test.db", `${path}.link`);
+      execFileSync("mkfifo", [`${path}${suffix}`]);
+      for (const each of [url, `${url}.link`])
+        await expect(openDatabase({ url: each, readOnly: true })).rejects.toMatchObject(error);
+    },
+  );
+
+  it("is refused where the file is a link to itself", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await symlink("test.db", path);
+    const error = { name: "DatabaseError", kind: "configuration" };
+    for (const readOnly of [false, true])
+      await expect(openDatabase({ url, readOnly })).rejects.toMatchObject(error);
   });
 
   it("names a missing folder", async () => {
