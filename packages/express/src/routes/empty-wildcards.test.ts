@@ -218,15 +218,17 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
   it("closes a folder of Express 4 that a router reads as its root, and no other", async () => {
     const express4 = expressVersions[0]?.express ?? express;
     const errors: unknown[] = [];
+    const accepts = option();
     const app = express4();
     const gate = paymentMiddleware(
-      { "GET /files/*": { accepts: option() }, "GET /data/*": { accepts: option() } },
+      Object.fromEntries(["files", "data", "list"].map((each) => [`GET /${each}/*`, { accepts }])),
       createPaperFacilitator(),
       { app, onError: (error) => errors.push(error) },
     );
     app.use(gate);
     app.use("/files", express4.Router().get("/*", end));
     app.use("/data", express4.Router().get("/", list).get("/*", end));
+    app.use("/list", express4.Router().get(["/", "*"], list));
     await gate.ready();
     const listening = await listen(app);
     opened.push(listening);
@@ -234,6 +236,7 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     expect((await sendTarget(listening, "/FILES?a=b")).status).toBe(503);
     expect((await sendTarget(listening, "/files/")).status).toBe(402);
     expect((await sendTarget(listening, "/data")).answer).toContain("index");
+    expect((await sendTarget(listening, "/list")).answer).toContain("index");
     expect(errors).toHaveLength(1);
     expect(String(errors[0])).toContain('Add a key of "/files"');
   });

@@ -80,7 +80,8 @@ function isEmptyIn(params: object, text: string): boolean {
   if (plain in params) return isNothing(Reflect.get(params, plain));
   // A wildcard of Express 4. Its parameters without a name are numbered.
   const last = Object.entries(params).findLast(([name]) => /^\d+$/.test(name));
-  return /\*\)?\/?$/.test(text) && last !== undefined && isNothing(last[1]);
+  // One of several paths of a route has none where another of them has matched.
+  return /\*\)?\/?$/.test(text) && last?.[1] !== undefined && isNothing(last[1]);
 }
 
 /** Returns whether a wildcard has matched no text but a slash. Express 5 splits that. */
