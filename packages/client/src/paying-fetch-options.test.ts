@@ -46,6 +46,12 @@ describe("createPayingFetch", () => {
     createPayingFetch({ privateKey, rpcUrls, balanceTimeoutMs: longest, maxBodyBytes: forEver });
   });
 
+  it("refuses a validity beyond the hour that the budget counts ahead", () => {
+    const error = problemOf({ privateKey, rpcUrls, maxValiditySeconds: 3601 });
+    expect(error.message).toBe("createPayingFetch: maxValiditySeconds is longer than 3600");
+    createPayingFetch({ privateKey, rpcUrls, maxValiditySeconds: 3600 });
+  });
+
   it("requires exactly one signer, and a network", () => {
     const message = "createPayingFetch: give exactly one of account, seedPhrase and privateKey";
     const both: object = { privateKey, seedPhrase: "test" };

@@ -54,7 +54,7 @@ export type PayingFetchOptions = PayerOptions & {
   allowInsecureHttp?: boolean | undefined;
   /** Longest body that can be sent again with a payment. Default 4 MiB. */
   maxBodyBytes?: number | undefined;
-  /** Longest validity of an authorization, whatever the seller asks for. Default 600. */
+  /** Longest validity of an authorization in seconds. Default 600, at most 3600. */
   maxValiditySeconds?: number | undefined;
   /** Timeout of the chains for the payer's balances. Default 5000. */
   balanceTimeoutMs?: number | undefined;
@@ -110,6 +110,8 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
       problems.push(`${key} is not a positive integer`);
     else if (key.endsWith("Ms") && value > maxTimerMs) {
       problems.push(`${key} is longer than ${maxTimerMs}`);
+    } else if (key === "maxValiditySeconds" && value > longestValiditySeconds) {
+      problems.push(`${key} is longer than ${longestValiditySeconds}`);
     }
     return value;
   };
@@ -164,6 +166,9 @@ function readProtocols(
   }
   return given;
 }
+
+/** The budget counts a payment in the hour of its end: that one or the next. */
+const longestValiditySeconds = 3600;
 
 /** Node fires a timer with a longer delay at once. */
 const maxTimerMs = 2 ** 31 - 1;

@@ -79,6 +79,9 @@ export interface SpendingBudget {
 /** Expired authorizations per round of questions to the chain. */
 const reclaimedAtOnce = 20;
 
+/** Most payments without an outcome: the file of a budget stays far below its largest size. */
+const maxOpen = { atHost: 10_000, inAll: 50_000 };
+
 /** Holds bookings against limits, over a store that may be shared. */
 export function createSpendingBudget(options: {
   store: BudgetStore;
@@ -87,6 +90,8 @@ export function createSpendingBudget(options: {
   chains: Pick<ChainReader, "wasUsed" | "readTimes">;
 }): SpendingBudget {
   const { store, now, chains } = options;
+  /** Index of the expired booking at which the next round begins. */
+  let nextExpired = 0;
 
   /** @returns `undefined` when the clock has to be checked first */
   async function tryToBook(
@@ -135,11 +140,15 @@ export function createSpendingBudget(options: {
     const latest = Math.floor(now() / 1000) - settledHistorySeconds;
     const open = await store.update((state) => ({ state, result: state.open }));
     const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
+    // In turn: those that no node knows must not hide the others for ever.
+    const from = nextExpired < expired.length ? nextExpired : 0;
+    const inTurn = [...expired.slice(from), ...expired.slice(0, from)].slice(0, reclaimedAtOnce);
     const fates = await Promise.all(
-      expired.slice(0, reclaimedAtOnce).map(async (booking) => {
+      inTurn.map(async (booking) => {
         return { nonce: booking.id.nonce, used: await chains.wasUsed(booking) };
       }),
     );
+    nextExpired = from + fates.filter(({ used }) => used === undefined).length;
     if (fates.every(({ used }) => used === undefined)) return false;
     await store.update((state) => ({ state: fates.reduce(endBooking, state), result: undefined }));
     return fates.some(({ used }) => used === false);
@@ -196,6 +205,10 @@ function findExceededLimit(
   const wanted = show(booking.amount);
   if (!isExposure && exceeds(limits.perPayment, 0n)) {
     return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;
+  }
+  const openAtHost = state.open.filter(({ host }) => host === booking.host).length;
+  if (openAtHost >= maxOpen.atHost || state.open.length >= maxOpen.inAll) {
+    return `the budget keeps ${state.open.length} payments without an outcome, ${openAtHost} of them at ${booking.host}: more than it allows`;
   }
   const atHost = bookedIn(state, pot.name, booking.host);
   if (exceeds(limits.perHost, atHost)) {

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { readText } from "../wires/read-text.ts";
 
 const refusalSchema = z.object({
-  /** A code for programs. */
-  error: z.string(),
+  /** A code for programs. It is cut: a seller must not fill a log. */
+  error: z.string().transform((code) => code.slice(0, 256)),
   /** True if the payment has moved money, where the seller is certain of it. */
   charged: z.boolean().optional().catch(undefined),
 });
