@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { plasma } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { budgetStateSchema } from "../budget/budget-state.ts";
 import type { PayingFetch } from "../index.ts";
@@ -36,6 +37,33 @@ describe("a deposit that its seller never executes", () => {
     await world.devnet().mine();
     expect(await ask(pay, seller.url, id)).toMatchObject({ state: "nothing" });
     expect(await openBookings()).toEqual([]);
+    await world.devnet().revert(snapshot);
+  });
+
+  it("keeps no room at the next purchase from any seller of channels, by two hosts", async () => {
+    const silent = await sellerOf({
+      onPaid: (_paid, response) => {
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    const honest = await sellerOf();
+    let now = Date.now();
+    const { rpcUrl } = world.devnet();
+    const rpcUrls = { [plasma]: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] };
+    const budget = { perDay: "$0.001", file: inFolder("budget.json") };
+    const pay = createFetch({}, { budget, rpcUrls, now: () => now });
+    expect((await pay(silent.url)).status).toBe(402);
+    await expect(pay(honest.url)).rejects.toMatchObject({ code: "over_budget" });
+
+    const snapshot = await world.devnet().snapshot();
+    now += 1_300_000;
+    await world.devnet().client.setNextBlockTimestamp({ timestamp: BigInt(now) / 1000n });
+    await world.devnet().mine();
+    expect((await pay(honest.url)).status).toBe(200);
+    expect(await openBookings()).toEqual([]);
+    const [dead] = (await records()).filter(({ origin }) => origin === new URL(silent.url).origin);
+    expect(dead?.deposit).toBeUndefined();
     await world.devnet().revert(snapshot);
   });
 });

@@ -20,6 +20,8 @@ export interface Lanes {
    * @throws the signal's reason when the caller aborts
    */
   acquire(ids: readonly [string, ...string[]], signal: AbortSignal | undefined): Promise<HeldLane>;
+  /** Takes a channel that is free now; `undefined` where it is in use. */
+  tryAcquire(id: string): Promise<HeldLane | undefined>;
 }
 
 /** Pause between two looks at locks of other processes. */
@@ -31,6 +33,11 @@ export function createLanes(folder: string): Lanes {
   const held = new Set<string>();
   const waiting = createKeyedMutex<string>();
   let freed = deferred();
+
+  function wakeCalls(): void {
+    freed.resolve();
+    freed = deferred();
+  }
 
   async function tryOne(id: string): Promise<(() => void) | undefined> {
     held.add(id);
@@ -44,8 +51,7 @@ export function createLanes(folder: string): Lanes {
       return () => {
         lock.release();
         held.delete(id);
-        freed.resolve();
-        freed = deferred();
+        wakeCalls();
       };
     } catch (error) {
       held.delete(id);
@@ -54,6 +60,12 @@ export function createLanes(folder: string): Lanes {
   }
 
   return {
+    async tryAcquire(id) {
+      if (held.has(id)) return undefined;
+      // A call that came meanwhile takes it for held here, and waits for its release.
+      const release = await tryOne(id).finally(wakeCalls);
+      return release && { index: 0, release };
+    },
     acquire: (ids, signal) =>
       waiting.run(
         ids[0],

@@ -7,6 +7,7 @@ import type { RepeatableRequest } from "../send/repeatable-request.ts";
 import type { OfferedWay } from "../wires/wire.ts";
 import { buyByChannel } from "./buy-by-channel.ts";
 import { findChannels, prefersChannel } from "./choose-channel.ts";
+import { freeDeadDeposits } from "./free-dead-deposits.ts";
 
 /**
  * Buys by a channel, if one is offered and preferred.
@@ -31,7 +32,8 @@ export async function tryChannel(
   const { refusals } = found;
   const [channel] = found.candidates;
   if (channel === undefined) return refusals;
-  const { store } = await channels.open();
+  const { store, locks } = await channels.open();
+  await freeDeadDeposits(context, { store, locks });
   const { exactFirst } = channels;
   if (!prefersChannel({ channel, other, origin: url.origin, exactFirst, store })) return refusals;
   checkResource(channel.way, url);
