@@ -11,11 +11,11 @@ export type AnvilProcess = {
 };
 
 /**
- * Blocks whose state can be read, as many as a full node keeps by default. Older states would go to
- * files below the home directory, each with the whole state. Anvil would leave them there, as it
- * ends by SIGKILL.
+ * Blocks whose state can be read, as many as anvil keeps in memory by default. Older states would
+ * go to files below the home directory, each with the whole state. Anvil would leave them there, as
+ * it ends by SIGKILL.
  */
-const keptStates = 128;
+const keptStates = 500;
 
 /**
  * Starts an anvil that mines each transaction at once. It ends with this process, even if that is
