@@ -36,7 +36,7 @@ async function openBytes(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-describe.each(expressVersions)("a handler on $name that sends paths on", ({ express }) => {
+describe.each(expressVersions)("a handler on $name that sends paths on", ({ name, express }) => {
   /** A server of the file `/files/b`. */
   async function openFiles(): Promise<Listening> {
     const folder = await mkdtemp(join(tmpdir(), "static-"));
@@ -135,6 +135,42 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ expr
     }
     for (const target of ["/zz/../files/b", "/files/a%2Fb", "/files/b%20"]) {
       expect((await sendTarget(shop, target)).answer).toContain('"5000000"');
+    }
+  });
+
+  it("sells escaped parameters by Express's own reading, whichever keys stand beside", async () => {
+    const at = (price: `$${number}`) => ({ accepts: option({ price }) });
+    const shop = await openShop({
+      express,
+      routes: {
+        "GET /fetch/:url": at("$1"),
+        "GET /topics/:topic": at("$2"),
+        "GET /topics/:topic/notes": at("$3"),
+        "GET /files/sale": at("$4"),
+        // Express 4 reads these in its own way.
+        ...(name === "Express 5" && { "GET /files/:name.pdf": at("$5") }),
+        "GET /files/:name": at("$6"),
+        ...(name === "Express 5" && { "GET /*rest": at("$7") }),
+      },
+      serve: () => undefined,
+    });
+    open(shop);
+    for (const [target, price] of [
+      ["/fetch/https%3A%2F%2Fexample.com%2Fa", '"1000000"'],
+      ["/fetch/https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc", '"1000000"'],
+      ["/topics/C%23", '"2000000"'],
+      ["/topics/C%23/notes", '"3000000"'],
+      ["/files/What%3F.pdf", name === "Express 5" ? '"5000000"' : '"6000000"'],
+      ["/files/What%20", '"6000000"'],
+    ] as const) {
+      expect([target, (await sendTarget(shop, target)).answer]).toEqual([
+        target,
+        expect.stringContaining(price),
+      ]);
+    }
+    // A handler of /files/:name may fetch what the earlier key sells.
+    for (const target of ["/files/sale%3Fx", "/files/sale%23/"]) {
+      expect([target, (await sendTarget(shop, target)).status]).toEqual([target, 400]);
     }
   });
 

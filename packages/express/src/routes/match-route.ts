@@ -2,7 +2,15 @@ import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
 import { createEmptyWildcards } from "./empty-wildcards.ts";
-import { cutTargetOf, fetchedForms, isPlainTarget, pathForms, targetsOf } from "./path-forms.ts";
+import {
+  climbs,
+  cutTargetOf,
+  depthOf,
+  fetchedForms,
+  isPlainTarget,
+  pathForms,
+  targetsOf,
+} from "./path-forms.ts";
 import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
@@ -50,8 +58,7 @@ export function createRouteMatcher(
     const forms = pathForms(targets);
     const own = findInBoth(request, found, forms);
     if (own === "malformed" || own === "closed") return own;
-    const others = fetchedForms(targets).filter((form) => !forms.includes(form));
-    const route = others.length === 0 ? own : findFetched(request, found, { own, others });
+    const route = findFetched(request, found, { own, targets, forms });
     if (route !== undefined) return route;
     if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
     const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
@@ -59,20 +66,35 @@ export function createRouteMatcher(
     return isMisread ? "malformed" : undefined;
   };
 
-  /** The one route as which a handler's `fetch` reads a path, too. Two have no one price. */
+  /**
+   * The one route as which a handler's `fetch` reads a path, too. Two have no one price. Without
+   * dot segments Express's own reading has it. But a handler may fetch what an earlier key sells,
+   * by the text of a parameter. Such paths are as deep.
+   */
   function findFetched(
     request: Request,
     found: ApplicationRouters,
-    { own, others }: { own: Route | undefined; others: readonly string[] },
+    read: { own: Route | undefined; targets: readonly string[]; forms: readonly string[] },
   ): ReturnType<RouteMatcher> {
-    const read = new Set(others.map((form) => findInBoth(request, found, [form])));
-    read.delete(undefined);
+    const { own, targets, forms } = read;
+    const others = fetchedForms(targets).filter((form) => !forms.includes(form));
+    if (others.length === 0) return own;
+    const find = (form: string) => findInBoth(request, found, [form]);
+    if (own !== undefined && !targets.some(climbs)) {
+      const depths = new Set(forms.map(depthOf));
+      const isEarlier = (route: ReturnType<RouteMatcher>) =>
+        typeof route === "object" && routes.indexOf(route) < routes.indexOf(own);
+      const alike = others.filter((form) => depths.has(depthOf(form)));
+      return alike.some((form) => isEarlier(find(form))) ? "malformed" : own;
+    }
+    const fetched = new Set(others.map(find));
+    fetched.delete(undefined);
     if (own !== undefined) {
       // Escapes that only a second decoding has made reach no handler.
-      read.delete("malformed");
-      read.add(own);
+      fetched.delete("malformed");
+      fetched.add(own);
     }
-    const [route, another] = read;
+    const [route, another] = fetched;
     return another === undefined ? route : "malformed";
   }
 

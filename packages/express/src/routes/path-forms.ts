@@ -13,10 +13,24 @@ export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
   if (!target.includes("//") && !fetchedUnlike.test(target)) return true;
   const path = pathOf(target);
-  const climbs = segmentsOf(decode(path)).filter((segment) => climbing.test(segment)).length;
-  const count = climbs + (path.match(runs)?.length ?? 0);
-  const maxLength = climbs > 0 ? maxLengthWithClimbs : maxLengthWithRuns;
+  const climbCount = climbsOf(target);
+  const count = climbCount + (path.match(runs)?.length ?? 0);
+  const maxLength = climbCount > 0 ? maxLengthWithClimbs : maxLengthWithRuns;
   return count === 0 || (count <= maxRuns && path.length <= maxLength);
+}
+
+/** Returns whether segments of two dots lead a target's path up, also once it is decoded. */
+export function climbs(target: string): boolean {
+  return climbsOf(target) > 0;
+}
+
+function climbsOf(target: string): number {
+  return segmentsOf(decode(pathOf(target))).filter((segment) => climbing.test(segment)).length;
+}
+
+/** The number of a path's segments that hold text. */
+export function depthOf(target: string): number {
+  return pathOf(target).split("/").filter(Boolean).length;
 }
 
 /** A segment that leads a folder up; also escaped, since it may be decoded later. */
