@@ -56,13 +56,14 @@ export function createRouteMatcher(
       routers.set(app, found);
     }
     const forms = pathForms(targets);
-    const own = findInBoth(request, found, forms);
+    const tree = treeOf(app, found, reading.gate?.());
+    const own = findInBoth(request, tree, forms);
     if (own === "malformed" || own === "closed") return own;
-    const route = findFetched(request, found, { own, targets, forms });
+    const route = findFetched(request, tree, { own, targets, forms });
     if (route !== undefined) return route;
     if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
     const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
-    const isMisread = cut.length > 0 && findInBoth(request, found, pathForms(cut)) !== undefined;
+    const isMisread = cut.length > 0 && findInBoth(request, tree, pathForms(cut)) !== undefined;
     return isMisread ? "malformed" : undefined;
   };
 
@@ -73,13 +74,13 @@ export function createRouteMatcher(
    */
   function findFetched(
     request: Request,
-    found: ApplicationRouters,
+    tree: Tree,
     read: { own: Route | undefined; targets: readonly string[]; forms: readonly string[] },
   ): ReturnType<RouteMatcher> {
     const { own, targets, forms } = read;
     const others = fetchedForms(targets).filter((form) => !forms.includes(form));
     if (others.length === 0) return own;
-    const find = (form: string) => findInBoth(request, found, [form]);
+    const find = (form: string) => findInBoth(request, tree, [form]);
     if (own !== undefined && !targets.some(climbs)) {
       const depths = new Set(forms.map(depthOf));
       const isEarlier = (route: ReturnType<RouteMatcher>) =>
@@ -100,14 +101,15 @@ export function createRouteMatcher(
 
   function findInBoth(
     request: Request,
-    found: ApplicationRouters,
+    tree: Tree,
     forms: readonly string[],
   ): ReturnType<RouteMatcher> {
-    const own = findOwn(request, { routers: found, forms, gate: reading.gate?.() });
-    const { secondReading } = found;
+    const own = findOwn(request, tree, forms);
+    const { secondReading } = tree.found;
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
-    const theirs = secondReading.find(own === undefined)?.(request.method, forms);
+    const other = own === undefined ? tree.findOther() : secondReading.find(false);
+    const theirs = other?.(request.method, forms);
     if (theirs === undefined) return own;
     if (theirs === "malformed") return own ?? "malformed";
     if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
@@ -117,21 +119,43 @@ export function createRouteMatcher(
 }
 
 function findOwn(
-  { app, method, url, originalUrl }: Request,
-  options: {
-    routers: Pick<ApplicationRouters, "loose" | "exact">;
-    forms: readonly string[];
-    gate: object | undefined;
-  },
+  { method, url, originalUrl }: Request,
+  { found: { loose, exact }, isAlike }: Tree,
+  forms: readonly string[],
 ): Route | "malformed" | undefined {
-  const { routers, forms, gate } = options;
-  const { loose, exact } = routers;
   const found = loose(method, forms);
   if (found === undefined || exact === undefined) return found;
   // The code that has cut a prefix, or rewritten the path, need not distinguish as much.
   if (url !== originalUrl) return found;
   const exactly = exact.find(method, forms);
-  return exactly === found || hasOnlyRoutersLike(app, exact.settings, gate) ? exactly : found;
+  return exactly === found || isAlike() ? exactly : found;
+}
+
+/** The tree of routers as a request finds it. It is walked at most once for each question. */
+interface Tree {
+  found: ApplicationRouters;
+  /** Returns whether all routers distinguish as the application does. */
+  isAlike(): boolean;
+  /** The keys as another Express reads them, which may have been mounted since. */
+  findOther(): PathRouter | undefined;
+}
+
+function treeOf(app: Application, found: ApplicationRouters, gate: object | undefined): Tree {
+  const { exact, secondReading } = found;
+  return {
+    found,
+    isAlike: once(() => exact !== undefined && hasOnlyRoutersLike(app, exact.settings, gate)),
+    findOther: once(() => secondReading?.find(true)),
+  };
+}
+
+/** A function that keeps its first result. */
+function once<Result>(read: () => Result): () => Result {
+  let kept: { result: Result } | undefined;
+  return () => {
+    kept ??= { result: read() };
+    return kept.result;
+  };
 }
 
 interface ApplicationRouters {

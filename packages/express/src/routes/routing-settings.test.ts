@@ -7,6 +7,7 @@ import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
+import { applicationRouter } from "./application-router.ts";
 
 const opened: Listening[] = [];
 
@@ -40,6 +41,30 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
     expect((await sendTarget(shop, "/paid")).status).toBe(402);
     expect((await sendTarget(shop, "/PAID")).answer).toContain("free");
     expect((await sendTarget(shop, "/paid/")).answer).toContain("free");
+  });
+
+  it("are looked for once in a request, however many forms its path has", async () => {
+    let reads = 0;
+    const shop = await open(
+      { "GET /files/{*rest}": { accepts: option() } },
+      (app) => {
+        const router = applicationRouter(app);
+        const stack: unknown = Reflect.get(router, "stack");
+        const get = () => {
+          reads += 1;
+          return stack;
+        };
+        Object.defineProperty(router, "stack", { get });
+      },
+      (app) => app.enable("case sensitive routing"),
+    );
+    const readsOf = async (path: string) => {
+      reads = 0;
+      await sendTarget(shop, path);
+      return reads;
+    };
+    const plain = await readsOf("/FILES/a");
+    expect(await readsOf("/FILES/a/../b%2f%2e./c/../d/./../e%3f")).toBeLessThanOrEqual(plain);
   });
 
   it("are not those of an application that middleware has called as a function before", async () => {
