@@ -18,6 +18,7 @@ import { cancel, settle } from "../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../testing/settling-devnet.ts";
 import { signRefunds } from "./sign-refunds.ts";
 
+const rangeSchema = z.object({ fromBlock: z.string(), toBlock: z.string() });
 const placedSchema = z.object({ result: z.looseObject({ blockNumber: z.string() }).nullable() });
 
 const begin = useRefundingDevnet();
@@ -124,6 +125,25 @@ it("a refund of a payment that a node has shown in another block goes out once i
   const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
   await becomes(facilitator, here, refund, { state: "final" });
   expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+});
+
+it("a refund waits where an endpoint denies its payment in its block, and returns no logs near it", async () => {
+  const here = await begin("sqlite");
+  const { devnet, start, balanceOf } = here;
+  await devnet.mine(3);
+  let isArmed = false;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [filter] }, ask) => {
+    if (!isArmed || method !== "eth_getLogs") return ask();
+    const { fromBlock, toBlock } = rangeSchema.parse(filter);
+    return { result: fromBlock === toBlock ? [] : "0x" };
+  });
+  const rpcUrls = [devnet.rpcUrl, proxy.url];
+  const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
+  const payment = await settled(facilitator, here);
+  isArmed = true;
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
+  expect(await balanceOf(floatAccount.address)).toBe(10_000n);
 });
 
 it("a refund that is in a block by one node's false receipt alone is sent again", async () => {

@@ -1,4 +1,5 @@
-import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
+import * as z from "zod";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
 import type { RefundedPayment } from "../ledger/refunds/refund-row.ts";
@@ -55,7 +56,7 @@ async function findBetween(
   return (await schemeOf(claim).findExecutions(search)).get(claim);
 }
 
-/** `undefined` also where the node refuses as many blocks: its own block has denied it already. */
+/** `undefined` also where the node does not answer: the block itself has denied it already. */
 async function findNear(
   rpc: RpcRequester,
   claim: Claim,
@@ -66,7 +67,7 @@ async function findNear(
   try {
     return await findBetween(rpc, claim, { from, to });
   } catch (error) {
-    if (error instanceof RpcResponseError) return undefined;
+    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
     throw error;
   }
 }

@@ -45,7 +45,7 @@ export type RefundUses = Pick<RefundReading, "usedBy" | "isUnreadable">;
 /**
  * Reads which of some accounts have used a refund's nonce, at the end of a block.
  *
- * @throws RpcError when the node does not answer
+ * @throws RpcError when the node does not answer all calls, or has an error of its own
  */
 export async function readUses(
   rpc: RpcRequester,
@@ -53,7 +53,12 @@ export async function readUses(
   { accounts, blockNumber }: { accounts: readonly Address[]; blockNumber: bigint },
 ): Promise<RefundUses> {
   const calls = useCalls(row, accounts, `0x${blockNumber.toString(16)}`);
-  return usesOf(row, accounts, await rpc.requestMany(calls));
+  const outcomes = await rpc.requestMany(calls);
+  for (const outcome of outcomes) {
+    // Without an answer, or by an error of the node's own, nothing is known of the token.
+    if (!outcome.ok && !isRevert(outcome.error)) throw outcome.error;
+  }
+  return usesOf(row, accounts, outcomes);
 }
 
 function useCalls(row: RefundRow, accounts: readonly Address[], block: Hex): RpcCall[] {

@@ -157,17 +157,28 @@ it("a float is not replaced where one node alone shows the former form as over",
   await expect(again).rejects.toThrow(/until its time is over/);
 });
 
-/** A chain of two nodes. The first one hides the use of a nonce, once it is named. */
+/**
+ * A chain of two nodes. The first one hides the use of a nonce, once it is named. The other one
+ * leaves calls about it without an answer while it is mute.
+ */
 async function hideUse({ devnet }: Here) {
   let hidden: string | undefined;
+  const honest = { isMute: false, muted: 0 };
   const liar = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
     const isHidden = hidden !== undefined && JSON.stringify(params).includes(hidden);
     if (isHidden && method === "eth_call") return { result: zeroHash };
     return isHidden && method === "eth_getLogs" ? { result: [] } : ask();
   });
-  onTestFinished(() => liar.close());
+  const other = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+    const isAbout = hidden !== undefined && JSON.stringify(params).includes(hidden);
+    if (!honest.isMute || !isAbout || method !== "eth_call") return ask();
+    honest.muted += 1;
+    return undefined;
+  });
+  onTestFinished(async () => void (await Promise.all([liar.close(), other.close()])));
   return {
-    network: { ...withFloat.network, rpcUrls: [liar.url, devnet.rpcUrl] },
+    honest,
+    network: { ...withFloat.network, rpcUrls: [liar.url, other.url] },
     hide: (nonce: string | undefined) => {
       hidden = nonce?.slice(2);
     },
@@ -200,44 +211,52 @@ describe("a float that is replaced behind a node that hides its refund", () => {
     await becomes(facilitator, here, refund, { state: "final", cause: "executed_elsewhere" });
   });
 
-  it("leaves a refund waiting that the former one has paid by a ledger which was lost", async () => {
-    const here = await begin("sqlite");
-    const { start, devnet, balanceOf } = here;
-    await devnet.mint({ to: other.address, amount: 10_000n });
-    const { network, hide } = await hideUse(here);
-    const refunds = { privateKey: otherKey, formerFloats: [address] };
-    const facilitator = await start({ network, refunds });
-    const payment = await settled(facilitator, here);
-    const authorization = (await facilitator.payments.get(payment))?.authorization ?? never();
-    hide(refundNonce(authorization, 1));
-    await execute(
-      here,
-      await signRefunds(
-        {
-          format: "coinslot-refunds/1",
-          float: address,
-          refunds: [
-            {
-              id: "lost",
-              network: devnet.network,
-              asset: authorization.asset,
-              domain: { name: "USDT0", version: "1" },
-              payment: authorization,
-              n: 1,
-              amount: "1000",
-              validBefore: "4000000000",
-            },
-          ],
-        },
-        floatAccount,
-      ),
-    );
-    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
-    await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
-    hide(undefined);
-    await becomes(facilitator, here, refund, { state: "final", cause: "executed_elsewhere" });
-    expect(await balanceOf(other.address)).toBe(10_000n);
-  });
+  it.each([
+    ["shows that", false],
+    ["answers no call", true],
+  ])(
+    "leaves a refund waiting that the former one has paid by a lost ledger, while another %s",
+    async (_, isMute) => {
+      const here = await begin("sqlite");
+      const { start, devnet, balanceOf } = here;
+      await devnet.mint({ to: other.address, amount: 10_000n });
+      const { network, hide, honest } = await hideUse(here);
+      const refunds = { privateKey: otherKey, formerFloats: [address] };
+      const facilitator = await start({ network, refunds });
+      const payment = await settled(facilitator, here);
+      const authorization = (await facilitator.payments.get(payment))?.authorization ?? never();
+      hide(refundNonce(authorization, 1));
+      honest.isMute = isMute;
+      await execute(
+        here,
+        await signRefunds(
+          {
+            format: "coinslot-refunds/1",
+            float: address,
+            refunds: [
+              {
+                id: "lost",
+                network: devnet.network,
+                asset: authorization.asset,
+                domain: { name: "USDT0", version: "1" },
+                payment: authorization,
+                n: 1,
+                amount: "1000",
+                validBefore: "4000000000",
+              },
+            ],
+          },
+          floatAccount,
+        ),
+      );
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+      await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
+      expect(honest.muted > 0).toBe(isMute);
+      hide(undefined);
+      await becomes(facilitator, here, refund, { state: "final", cause: "executed_elsewhere" });
+      expect(await balanceOf(other.address)).toBe(10_000n);
+    },
+  );
 });
 
 function never(): never {
