@@ -287,6 +287,41 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     expect((await sendTarget(listening, "/r/files")).status).toBe(503);
   });
 
+  it.each([
+    ["/files/*", "*", 4],
+    ["/files/*rest", "*splat", 5],
+    ["/files/*rest", "{*splat}", 5],
+  ])("leaves the folder of the key %s to an index behind middleware at %s", async (...row) => {
+    const [key, path, version] = row;
+    const { express: either = express } = expressVersions[version - 4] ?? {};
+    const app = either();
+    const accepts = option();
+    const gate = paymentMiddleware(
+      { [`GET ${key}`]: { accepts }, [`GET ${key.replace("files", "data")}`]: { accepts } },
+      createPaperFacilitator(),
+      { app, onError: () => undefined },
+    );
+    const free = (...handlers: RequestHandler[]) => either.Router().all(path, ...handlers);
+    app.use(gate).all(path, pass).get("/", list);
+    app.use("/files", free(pass).get("/", list).get(path, end));
+    app.use("/data", free(pass, end)).get("/data", list);
+    await gate.ready();
+    const listening = await listen(app);
+    opened.push(listening);
+    expect((await sendTarget(listening, "/")).answer).toContain("index");
+    expect((await sendTarget(listening, "/files")).answer).toContain("index");
+    expect((await sendTarget(listening, "/files/a")).status).toBe(402);
+    expect((await sendTarget(listening, "/data")).status).toBe(503);
+  });
+
+  it("leaves a home page behind middleware, beside a key of all other paths", async () => {
+    const serve = (app: Express) => app.all("*splat", pass).get("/", list).get("/*rest", end);
+    const shop = await open(serve, { "GET /*rest": { accepts: option() } });
+    expect((await sendTarget(shop, "/")).answer).toContain("index");
+    expect((await sendTarget(shop, "/a")).status).toBe(402);
+    expect(shop.errors).toEqual([]);
+  });
+
   it("closes the folder where the handler before it has another method", async () => {
     const shop = await open((app) => {
       app.post("/files", (_request, response) => void response.send("uploaded"));

@@ -4,6 +4,8 @@ import { servesAllMethods, servesMethod } from "./route-methods.ts";
 /** Optional parts of Express 5 at the end of a path, and a wildcard there outside of them. */
 const optionalEnd = /(?:\{[^{}]*\})+\/?$/;
 const plainWildcard = /\*(?:"([^"]+)"|([^{}":*/.-]+))\/?$/;
+/** A path that is a wildcard alone, of either Express. */
+const wholeWildcard = /^\/?\{?\/?\*[^/]*$/;
 const names = /[:*]"?([^{}":*/.-]+)/g;
 
 /**
@@ -11,10 +13,12 @@ const names = /[:*]"?([^{}":*/.-]+)/g;
  * `undefined`: no route takes it. Layers are matched as the router does, by their own functions.
  *
  * Middleware takes many paths and passes them on. So routes for all methods, and with another
- * wildcard or a regular expression, do not end the search. An application that is mounted here
- * cannot be inspected.
+ * wildcard or a regular expression, do not end the search. Nor does a route for all methods and
+ * paths, if another one in the same router takes the path: it would never be reached otherwise. An
+ * application that is mounted here cannot be inspected.
  */
 export function takesEmpty(router: object, method: string, path: string): boolean | undefined {
+  let mayPass = false;
   for (const layer of layersOf(router)) {
     const taken = matchOf(layer, path);
     if (taken === undefined) continue;
@@ -23,9 +27,16 @@ export function takesEmpty(router: object, method: string, path: string): boolea
       route instanceof Object
         ? routeTakesEmpty(route, { method, path, params: taken.params })
         : routerTakesEmpty(layer.handle, method, restOf(path, taken.path));
-    if (found !== undefined) return found;
+    if (found === true && takesAll(route)) mayPass = true;
+    else if (found !== undefined) return found;
   }
-  return undefined;
+  return mayPass ? true : undefined;
+}
+
+/** Returns whether this is a route for all methods and paths, as middleware is. */
+function takesAll(route: unknown): boolean {
+  if (!(route instanceof Object) || !servesAllMethods(route)) return false;
+  return textsOf(route).some((text) => wholeWildcard.test(text));
 }
 
 function routeTakesEmpty(
@@ -33,8 +44,8 @@ function routeTakesEmpty(
   { method, path, params }: { method: string; path: string; params: object },
 ): boolean | undefined {
   if (!servesMethod(route, method)) return undefined;
-  const paths: unknown[] = [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
-  const texts = paths.filter((each) => typeof each === "string");
+  const paths = pathsOf(route);
+  const texts = textsOf(route);
   if (texts.some((text) => isEmptyIn(params, text))) return true;
   for (const { handle } of layersOf(route)) {
     const found = routerTakesEmpty(handle, method, path);
@@ -42,6 +53,14 @@ function routeTakesEmpty(
   }
   const isPlain = texts.length === paths.length && !texts.some((text) => text.includes("*"));
   return isPlain && !servesAllMethods(route) ? false : undefined;
+}
+
+function textsOf(route: object): string[] {
+  return pathsOf(route).filter((each) => typeof each === "string");
+}
+
+function pathsOf(route: object): unknown[] {
+  return [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
 }
 
 /** Returns whether a path leads through these routers to a handler that sees the rest of it. */
