@@ -322,6 +322,14 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     expect(shop.errors).toEqual([]);
   });
 
+  it("leaves it to an optional parameter whose other paths no key takes", async () => {
+    const serve = (app: Express) => app.get("/docs/{:lang}", list);
+    const shop = await open(serve, { "GET /docs/{:lang}/*page": { accepts: option() } });
+    for (const path of ["/docs/", "/docs/en"]) {
+      expect((await sendTarget(shop, path)).answer).toContain("index");
+    }
+  });
+
   it("closes the folder where the handler before it has another method", async () => {
     const shop = await open((app) => {
       app.post("/files", (_request, response) => void response.send("uploaded"));

@@ -41,21 +41,21 @@ export function createEmptyWildcards(options: {
   const routes = options.routes.filter(({ path }) => openEnds[dialect].test(path));
   if (routes.length === 0) return undefined;
   const folders = routes.map((route) => ({ ...route, path: folderOf(route, dialect) }));
-  const find = createPathRouter({
-    router,
-    routes: folders,
-    settings: { caseSensitive: false, strict: false },
-  });
+  const settings = { caseSensitive: false, strict: false };
+  const find = createPathRouter({ router, routes: folders, settings });
+  const findSold = createPathRouter({ router, routes: options.routes, settings });
   const reported = new Set<Route>();
   return (request, forms) => {
     const { method, baseUrl, url } = request;
     const folder = find(method, forms);
     if (typeof folder !== "object") return false;
     const path = pathOf(url);
+    const below = forms.map((form) => pathOf(form).replace(/\/*$/, "/x"));
+    const isSoldBelow = findSold(method, below) !== undefined;
     const isTaken = [...rootsOf(app)].some((root) => {
       const router = applicationRouter(root);
       const seen = pathsSeen(router, { baseUrl, path, gate: options.gate?.() });
-      return seen.some((each) => takesEmpty(router, method, each) === true);
+      return seen.some((each) => takesEmpty(router, { method, isSoldBelow }, each) === true);
     });
     if (!isTaken) return false;
     const route = routes[folders.indexOf(folder)];

@@ -3,10 +3,18 @@ import { servesAllMethods, servesMethod } from "./route-methods.ts";
 
 /** Optional parts of Express 5 at the end of a path, and a wildcard there outside of them. */
 const optionalEnd = /(?:\{[^{}]*\})+\/?$/;
+const optionalParameter = /^\{:[^{}:*/.-]+\}\/?$/;
 const plainWildcard = /\*(?:"([^"]+)"|([^{}":*/.-]+))\/?$/;
 /** A path that is a wildcard alone, of either Express. */
 const wholeWildcard = /^\/?\{?\/?\*[^/]*$/;
 const names = /[:*]"?([^{}":*/.-]+)/g;
+
+/** A request for the folder of a key. */
+export interface FolderRequest {
+  method: string;
+  /** Whether a key takes a path of one more segment. */
+  isSoldBelow: boolean;
+}
 
 /**
  * Returns whether the first route that takes a path leaves the wildcard at its end empty.
@@ -17,7 +25,11 @@ const names = /[:*]"?([^{}":*/.-]+)/g;
  * paths, if another one in the same router takes the path: it would never be reached otherwise. An
  * application that is mounted here cannot be inspected.
  */
-export function takesEmpty(router: object, method: string, path: string): boolean | undefined {
+export function takesEmpty(
+  router: object,
+  request: FolderRequest,
+  path: string,
+): boolean | undefined {
   let mayPass = false;
   for (const layer of layersOf(router)) {
     const taken = matchOf(layer, path);
@@ -25,8 +37,8 @@ export function takesEmpty(router: object, method: string, path: string): boolea
     const route: unknown = Reflect.get(layer, "route");
     const found =
       route instanceof Object
-        ? routeTakesEmpty(route, { method, path, params: taken.params })
-        : routerTakesEmpty(layer.handle, method, restOf(path, taken.path));
+        ? routeTakesEmpty(route, { request, path, params: taken.params })
+        : routerTakesEmpty(layer.handle, request, restOf(path, taken.path));
     if (found === true && takesAll(route)) mayPass = true;
     else if (found !== undefined) return found;
   }
@@ -41,14 +53,14 @@ function takesAll(route: unknown): boolean {
 
 function routeTakesEmpty(
   route: object,
-  { method, path, params }: { method: string; path: string; params: object },
+  { request, path, params }: { request: FolderRequest; path: string; params: object },
 ): boolean | undefined {
-  if (!servesMethod(route, method)) return undefined;
+  if (!servesMethod(route, request.method)) return undefined;
   const paths = pathsOf(route);
   const texts = textsOf(route);
-  if (texts.some((text) => isEmptyIn(params, text))) return true;
+  if (texts.some((text) => isEmptyIn(params, text, request))) return true;
   for (const { handle } of layersOf(route)) {
-    const found = routerTakesEmpty(handle, method, path);
+    const found = routerTakesEmpty(handle, request, path);
     if (found !== undefined) return found;
   }
   const isPlain = texts.length === paths.length && !texts.some((text) => text.includes("*"));
@@ -86,9 +98,11 @@ export function reaches(
  * Returns whether the end of a path has matched nothing: a wildcard, or optional parts behind a
  * slash. A wildcard that starts a router's path takes the slash of its root.
  */
-function isEmptyIn(params: object, text: string): boolean {
+function isEmptyIn(params: object, text: string, { isSoldBelow }: FolderRequest): boolean {
   const end = optionalEnd.exec(text);
   if (end !== null) {
+    // Its paths below the folder are served unpaid, too.
+    if (!isSoldBelow && optionalParameter.test(end[0])) return false;
     const isOpen = end[0].includes("*") || text[end.index - 1] === "/";
     const found = [...end[0].matchAll(names)];
     const isLeft = ([part, name = ""]: RegExpMatchArray) =>
@@ -108,8 +122,12 @@ function isNothing(value: unknown): boolean {
   return value === undefined || /^\/?$/.test([value].flat().join("/"));
 }
 
-function routerTakesEmpty(handle: unknown, method: string, path: string): boolean | undefined {
-  return isRouter(handle) ? takesEmpty(handle, method, path) : undefined;
+function routerTakesEmpty(
+  handle: unknown,
+  request: FolderRequest,
+  path: string,
+): boolean | undefined {
+  return isRouter(handle) ? takesEmpty(handle, request, path) : undefined;
 }
 
 function isRouter(handle: unknown): handle is object {
