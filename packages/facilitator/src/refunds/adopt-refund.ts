@@ -33,10 +33,9 @@ export async function adoptRefund(
     maxBlocks: BigInt(refunds.settings.searchBlocks),
   });
   searches.delete(row.id);
-  const electorate = { rpc: settlement.network.rpc, now: ledger.now };
   if (
     execution.outcome !== "unknown" &&
-    !(await isExecutionOnChain(electorate, row, { account, value, execution }))
+    !(await isExecutionOnChain(settlement, row, { account, value, execution }))
   ) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }

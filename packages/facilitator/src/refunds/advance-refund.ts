@@ -153,7 +153,7 @@ async function findWait(
     return later(refunds, looks.waiting, { state: "waiting", cause: "stopped" });
   }
   if (reading.isUnreadable) {
-    return (await lacksAuthorizations(refunds.context.ledger, settlement, row))
+    return (await lacksAuthorizations(settlement, row))
       ? later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" })
       : later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }

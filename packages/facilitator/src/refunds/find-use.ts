@@ -1,5 +1,4 @@
 import type { Address } from "@coinslot/protocol";
-import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { askEach, type Vote } from "./is-confirmed.ts";
@@ -12,12 +11,12 @@ import { readUses } from "./read-chain.ts";
  * node may have pruned that of a final block.
  */
 export function findUse(
-  ledger: Pick<LedgerContext, "now">,
-  { network: { rpc, finalAfter } }: NetworkSettlement,
+  settlement: NetworkSettlement,
   row: RefundRow,
   { account, blockNumber }: { account: Address; blockNumber: number },
 ): Promise<Vote> {
-  return askEach({ rpc, now: ledger.now }, async (endpoint, head) => {
+  const { finalAfter } = settlement.network;
+  return askEach(settlement, "use", async (endpoint, head) => {
     if (head.number < BigInt(blockNumber + finalAfter)) return "behind";
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts: [account],

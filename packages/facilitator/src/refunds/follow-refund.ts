@@ -41,7 +41,7 @@ export async function followRefund(
       const { inclusion, confirmedAt, authorization } = operation;
       const isLast = operation.finalAt !== undefined && settlement !== undefined;
       const at = { account: authorization.payer, blockNumber: inclusion?.blockNumber ?? 0 };
-      const vote = isLast ? await findUse(ledger, settlement, row, at) : "confirmed";
+      const vote = isLast ? await findUse(settlement, row, at) : "confirmed";
       if (vote === "denied" && settlement !== undefined && inclusion !== undefined) {
         const takenBack = await takeBack(refunds, { row, settlement, operation, inclusion });
         if (takenBack !== undefined) return takenBack;
@@ -167,7 +167,7 @@ async function followAdopted(
   } as const;
   const { blockNumber } = receipt;
   const isDeep = depth >= network.finalAfter;
-  const vote = isDeep && (await findUse(ledger, settlement, row, { account: float, blockNumber }));
+  const vote = isDeep && (await findUse(settlement, row, { account: float, blockNumber }));
   if (vote === "denied") return signAgain(refunds);
   if (vote === "confirmed") {
     return later(refunds, 0, {

@@ -22,7 +22,7 @@ export async function isFreeOf(
   if (accounts.length === 0) return true;
   const settlement = settlements.get(row.network);
   if (settlement === undefined) return false;
-  const { rpc, finalAfter } = settlement.network;
+  const { finalAfter } = settlement.network;
   const { ledger } = context;
   const end = accounts.some((each) => each === row.float) ? row.valid_before : null;
   const validBefore = end === null ? undefined : ledger.dialect.amount.decode(end);
@@ -34,7 +34,7 @@ export async function isFreeOf(
     return final !== undefined && validBefore <= (await readBlockTime(ledger, final));
   }
 
-  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, head) => {
+  return isConfirmed(settlement, "no use", async (endpoint, head) => {
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts,
       blockNumber: head.number,

@@ -1,4 +1,4 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
+import { RpcError, type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
 import * as z from "zod";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
@@ -21,7 +21,7 @@ const nearBlocks = 499n;
  */
 export async function isPaymentOnChain(
   ledger: LedgerContext,
-  { network: { rpc, finalAfter } }: NetworkSettlement,
+  settlement: NetworkSettlement,
   payment: RefundedPayment,
 ): Promise<boolean> {
   const { id, authorization, value, blockNumber } = payment;
@@ -35,12 +35,16 @@ export async function isPaymentOnChain(
     signature: "0x",
   };
   const block = BigInt(blockNumber);
-  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, head) => {
+  const { finalAfter } = settlement.network;
+  return isConfirmed(settlement, "payment", async (endpoint, head) => {
     if (head.number < block) return "behind";
     const execution =
       (await findBetween(endpoint, claim, { from: block, to: block })) ??
       (await findNear(endpoint, claim, { block, head: head.number }));
-    if (execution?.outcome === "unknown") return undefined;
+    if (execution?.outcome === "unknown") {
+      if (execution.fault instanceof RpcUnavailableError) throw execution.fault;
+      return undefined;
+    }
     if (execution?.outcome !== "executed") return false;
     const isFinal = BigInt(execution.inclusion.blockNumber + finalAfter) <= head.number;
     return isFinal ? true : "behind";

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { isConfirmed } from "./is-confirmed.ts";
@@ -12,11 +11,10 @@ const codeSchema = z.string().regex(/^0x[0-9a-f]*$/i);
  * operator's to send then, and goes on by itself no more. One node's reverts do not do that.
  */
 export function lacksAuthorizations(
-  ledger: Pick<LedgerContext, "now">,
-  { network: { rpc } }: NetworkSettlement,
+  settlement: NetworkSettlement,
   row: RefundRow,
 ): Promise<boolean> {
-  return isConfirmed({ rpc, now: ledger.now }, async (endpoint, { number: blockNumber }) => {
+  return isConfirmed(settlement, "no EIP-3009", async (endpoint, { number: blockNumber }) => {
     const accounts = [row.payer];
     const { isUnreadable } = await readUses(endpoint, row, { accounts, blockNumber });
     if (!isUnreadable) return false;

@@ -57,8 +57,9 @@ export type Execution =
     }
   /**
    * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
+   * `fault`: it has not returned one that can be read.
    */
-  | { outcome: "unknown" };
+  | { outcome: "unknown"; fault?: Error | undefined };
 
 /**
  * Operations of one kind on the chain: the simulator's trial, the transaction's contents, and the

@@ -58,7 +58,7 @@ export async function findExecutions<Item extends Claim>(options: {
   }
   const faults: unknown[] = [];
   const found = await Promise.all(
-    [...groups].map(async ([asset, ofAsset]) => {
+    [...groups].map(async ([asset, ofAsset]): Promise<(readonly [Item, Execution])[]> => {
       try {
         const fromBlock = ofAsset.map(options.fromBlock).reduce(min);
         const query = { rpc, asset, claims: ofAsset, fromBlock, toBlock };
@@ -158,10 +158,10 @@ async function readMarks<Item extends Claim>(options: {
   const minBlock = uses.reduce((most, { blockNumber }) => max(most, blockNumber), 0n);
   const answers = await rpc.requestMany(hashes.map(receiptCall), { minBlock });
   for (const [index, hash] of hashes.entries()) {
-    const { receipt } = readReceipt(hash, answers[index]);
+    const { receipt, fault } = readReceipt(hash, answers[index]);
     const used = uses.flatMap((use) => (use.transactionHash === hash ? use.claim : []));
     if (receipt === undefined) {
-      for (const claim of used) found.set(claim, { outcome: "unknown" });
+      for (const claim of used) found.set(claim, { outcome: "unknown", fault });
       continue;
     }
     const { transactionHash, blockNumber, blockHash, transactionIndex } = receipt;
