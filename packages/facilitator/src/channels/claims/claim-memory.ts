@@ -13,6 +13,8 @@ export interface ClaimMemory extends KnownReceivers {
   maxRows: Map<Address, number>;
   /** Channels whose rows could not be claimed, until the next attempt. */
   rests: Rests<Hex>;
+  /** Highest sums that were paid finally, of channels that are due. */
+  paid: Map<Hex, bigint>;
   /** Channels that not all endpoints show as paid, until these are asked again. */
   disagreed: Rests<Hex>;
   look: ChannelLook;
@@ -33,6 +35,7 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     maxRows: new Map(),
     rests: new Map(),
     disagreed: new Map(),
+    paid: new Map(),
     lookAt: Number.NEGATIVE_INFINITY,
     seen: new Set(),
     sighted: new Map(),

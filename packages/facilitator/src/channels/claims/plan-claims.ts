@@ -52,6 +52,7 @@ export async function planClaims(
   const dues = await readDues(channels);
   const byId = new Map(dues.map((due) => [due.channel.channelId, due]));
   const flying = await endClaims(channels, memory, byId);
+  for (const id of memory.paid.keys()) if (!byId.has(id)) memory.paid.delete(id);
   for (const { config } of dues) {
     memory.receivers?.set(`${config.receiver}/${config.token}`, config);
   }
@@ -71,11 +72,14 @@ export async function planClaims(
       isFlying || memory.seen.size > 0 || left.some((due) => isActive(due, { settings, now })),
   };
   const wanted = chosen.filter(({ channel }) => only === undefined || channel.channelId === only);
-  for (const [authorizer, rows] of byAuthorizer(wanted)) {
-    await claimRows(channels, memory, { authorizer, rows, time, isAll }, plan);
+  try {
+    for (const [authorizer, rows] of byAuthorizer(wanted)) {
+      await claimRows(channels, memory, { authorizer, rows, time, isAll }, plan);
+    }
+  } finally {
+    const answered = [...plan.sent, ...plan.refused.map(({ candidate }) => candidate)];
+    restSightings(channels, memory, { dues: left, answered });
   }
-  const answered = [...plan.sent, ...plan.refused.map(({ candidate }) => candidate)];
-  restSightings(channels, memory, { dues: left, answered });
   if (plan.sent.length > 0) plan.isActive = true;
   return plan;
 }
@@ -120,9 +124,12 @@ async function endClaims(
   await concludeClaims(ledger, ended);
   const { network } = place;
   const reverted = new Map<string, number>();
-  for (const { isDone, channelId, transactionId, transaction } of ended) {
+  for (const { isDone, channelId, totalClaimed, transactionId, transaction } of ended) {
     metrics.claims.inc({ network, outcome: isDone ? "done" : "failed" });
-    if (isDone) memory.rests.delete(channelId);
+    if (isDone && totalClaimed > (memory.paid.get(channelId) ?? -1n)) {
+      memory.paid.set(channelId, totalClaimed);
+      memory.rests.delete(channelId);
+    }
     if (isDone || transaction.state !== "included") continue;
     const maxMs = maxRestMsOf(dues.get(channelId));
     backOff(memory.rests, channelId, { now: clock.now(), maxMs });
@@ -143,13 +150,14 @@ async function endClaims(
   return flying;
 }
 
-/** `paid`: the head has it, and it is not final. */
+/** `paid`: the head has it, and it is not final. A node that shows the reverse of that lies. */
 function judge(
   { totalClaimed, transaction }: SentClaim,
   state: ChannelState | undefined,
 ): "flying" | "paid" | "done" | "failed" {
-  if (state?.final !== undefined && state.final.totalClaimed >= totalClaimed) return "done";
-  if (state !== undefined && state.totalClaimed >= totalClaimed) return "paid";
+  if (state !== undefined && state.totalClaimed >= totalClaimed) {
+    return (state.final?.totalClaimed ?? 0n) >= totalClaimed ? "done" : "paid";
+  }
   if (transaction.state === "gone") return "failed";
   if (!("blockNumber" in transaction) || state === undefined) return "flying";
   return transaction.blockNumber > state.block.number ? "flying" : "failed";
@@ -183,11 +191,13 @@ async function claimRows(
     return;
   }
   const now = clock.now();
-  const awake = rows.filter(
-    ({ channel, sighting }) =>
-      // A sighting has rests of its own: a node that refuses the row would have it wait for ever.
-      isAll || sighting !== undefined || (memory.rests.get(channel.channelId)?.until ?? 0) <= now,
-  );
+  // A rest from before the withdrawal was seen may be longer than a row with a deadline rests.
+  const isResting = (row: ClaimCandidate) => {
+    const restMs = (memory.rests.get(row.channel.channelId)?.until ?? 0) - now;
+    return restMs > 0 && restMs <= maxRestMsOf(row);
+  };
+  // A sighting has rests of its own: a node that refuses the row would have it wait for ever.
+  const awake = rows.filter((row) => isAll || row.sighting !== undefined || !isResting(row));
   const maxRows = memory.maxRows.get(authorizer) ?? maxClaimRows;
   for (let from = 0; from < awake.length; from += maxRows) {
     const part = awake.slice(from, from + maxRows);
@@ -212,6 +222,7 @@ async function claimRows(
         memory.maxRows.set(authorizer, maxRows);
         metrics.claims.inc({ network, outcome: "sent" }, batch.length);
         plan.sent.push(...batch);
+        restPaid(memory, batch, now);
         continue;
       }
       const isDue = batch.some(({ deadline }) => deadline !== undefined);
@@ -220,6 +231,15 @@ async function claimRows(
       plan.waiting = outcome;
       return;
     }
+  }
+}
+
+/** Rows that were paid finally, by a node that shows them as unpaid now: it may go on for ever. */
+function restPaid(memory: ClaimMemory, rows: readonly ClaimCandidate[], now: number): void {
+  for (const row of rows) {
+    const { channelId } = row.channel;
+    if (row.totalClaimed > (memory.paid.get(channelId) ?? -1n)) continue;
+    backOff(memory.rests, channelId, { now, maxMs: maxRestMsOf(row) });
   }
 }
 

@@ -34,6 +34,7 @@ export function seeWithdrawals(
   const { context, settings, settlement } = channels;
   const { clock } = context;
   const { network } = settlement;
+  if (dues.length === 0) memory.seen.clear();
   if (network.rpc.endpoints.length < 2 || dues.length === 0) return [...dues];
   const now = clock.now();
   const votes = memory.look.take();
