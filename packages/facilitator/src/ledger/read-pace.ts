@@ -3,7 +3,7 @@ import { type Clock, sleep, systemClock } from "@coinslot/chain";
 /** Share of the time that one reader takes beside buyers. */
 const share = 0.02;
 /** Time by which reads may be ahead of their share: pages for a person do not wait. */
-const burstMs = 30_000;
+const burstMs = 5_000;
 /** Longest wait. Reads at the same time count for more: each is as long as its queue. */
 const maxWaitMs = 2_000;
 /** Reads have all the time again once no buyer came for this long. */
