@@ -58,8 +58,8 @@ export async function learnCharged(
 }
 
 /**
- * Takes over the state of the chain. An open deposit ends once its authorization is used. It ends
- * unused only if no endpoint says that it can still be executed.
+ * Takes over the state of the chain. An open deposit ends once its authorization is used, by each
+ * endpoint that answers. It ends unused only if none says that it can still be executed.
  *
  * One endpoint may deny a deposit, to be shown another one, or show as claimed what was not
  * signed. So the highest balance of all endpoints counts, and the lowest claimed sum. More than was
@@ -75,20 +75,27 @@ export async function lookAtChain(
   const nodes = context.chains.nodesOf(record.network);
   const first = await readChannel(nodes, record);
   if (first === undefined) return undefined;
-  const isOver = first.isDepositUsed || (await isDead(context, record));
+  const isDepositDead = await isDead(context, record);
   const { balance: known, ceiling, deposit } = store.find(record.id) ?? record;
-  const mayBeThere = known + (isOver && deposit !== undefined ? deposit.amount : 0n);
-  const isLess = first.balance < mayBeThere;
-  const all = isLess || first.claimed > ceiling ? await readByAll(nodes, record) : [first];
+  const { isDepositUsed } = first;
+  const sumOf = (isOver: boolean) => known + (isOver && deposit ? deposit.amount : 0n);
+  const isLower = first.balance < sumOf(isDepositUsed || isDepositDead);
+  const asksAll = isDepositUsed || isLower || first.claimed > ceiling;
+  const all = asksAll ? await readByAll(nodes, record) : [first];
   const sums = agreedSums([first, ...all]);
   const isByAll = all.length === nodes.length;
   const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
   const chain = { ...first, ...sums, claimed };
+  // A deposit that one endpoint calls used, and another one unused, may still be executed.
+  const isUse = isDepositUsed && (isByAll || !isLower) && all.every((each) => each.isDepositUsed);
+  const isOver = isUse || isDepositDead;
+  const mayBeThere = sumOf(isOver);
   const isProven = isByAll && context.chains.hasWitnesses(record.network);
   const { balance } = chain;
+  const isLess = balance < mayBeThere;
   const after = store.update(record.id, (stored) => ({
     ...stored,
-    balance: isLess && !isProven ? larger(balance, mayBeThere) : balance,
+    balance: isLess && !isProven ? mayBeThere : balance,
     claimed,
     deposit: isOver ? undefined : stored.deposit,
     isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,

@@ -86,6 +86,49 @@ describe("a node that denies the balance of a channel", () => {
   });
 });
 
+describe("a node that shows an unexecuted deposit as used", () => {
+  it.each([
+    ["without its balance", [0n]],
+    ["with its balance at first", [10_000n, 0n]],
+  ])("%s frees nothing of it: no other deposit is signed", async (_name, balances) => {
+    const seller = await sellerOf({
+      onPaid: (_paid, response) => {
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    const { rpcUrl } = world.devnet();
+    const asked = [
+      toFunctionSelector("channels(bytes32)"),
+      toFunctionSelector("authorizationState(address,bytes32)"),
+    ].map((selector) => selector.slice(2));
+    let shown = 0n;
+    const node = await startLyingNode(rpcUrl, ({ method, params }) => {
+      if (method !== "eth_call") return undefined;
+      const text = JSON.stringify(params);
+      const [channel = "", use = ""] = asked;
+      if (text.includes(channel)) return toHex(shown, { size: 32 }) + "0".repeat(64);
+      return text.includes(use) ? toHex(1n, { size: 32 }) : undefined;
+    });
+    const lying = world.keep(node).url;
+    const urls = [lying, rpcUrl.replace("127.0.0.1", "localhost")];
+    const locked = { perHost: "$0.01", inAll: "$0.01" };
+    const pay = createFetch({ locked }, { rpcUrls: { [plasma]: urls } });
+    for (shown of [...balances, 0n, 0n]) await pay(seller.url).catch(() => undefined);
+    const deposits = seller.paid.flatMap(({ payload }) =>
+      payload.type === "deposit"
+        ? [
+            Object.values(payload.deposit.authorization)
+              .map(({ salt }) => salt)
+              .join(),
+          ]
+        : [],
+    );
+    expect(new Set(deposits).size).toBe(1);
+    expect((await records())[0]?.deposit).toMatchObject({ amount: 10_000n });
+  });
+});
+
 describe("a balance that a seller has given back unasked", () => {
   it("is believed of one host once a refund is asked for, and the channel is funded again", async () => {
     const seller = await sellerOf();
