@@ -15,7 +15,7 @@ import { lanesOf } from "./choose-channel.ts";
 import { judgeRejection } from "./judge-rejection.ts";
 import { noteReceipt } from "./note-receipt.ts";
 import { openRecord } from "./open-record.ts";
-import { type PreparedVoucher, prepareVoucher } from "./prepare-voucher.ts";
+import { dropDeposit, type PreparedVoucher, prepareVoucher } from "./prepare-voucher.ts";
 import { type ChannelPurchase, signChannelPayment } from "./sign-voucher.ts";
 
 /** Most vouchers of one call: the first, and those after corrections. */
@@ -194,7 +194,7 @@ async function sign(buying: Buying, prepared: PreparedVoucher): Promise<SignedPa
     purchase.request.signal?.throwIfAborted();
     return payment;
   } catch (error) {
-    if (!isHandedOver) dropDeposit(ledger, prepared);
+    if (!isHandedOver) await dropDeposit(ledger, prepared);
     throw error;
   }
 }
@@ -209,7 +209,7 @@ async function sendOrDrop(
     return await send(context, { request, payment, wasSent: false });
   } catch (error) {
     const isUnsent = error instanceof PaymentError && error.code === "unreachable";
-    if (isUnsent && context.beforeSend === undefined) dropDeposit(ledger, prepared);
+    if (isUnsent && context.beforeSend === undefined) await dropDeposit(ledger, prepared);
     throw error;
   }
 }
@@ -261,16 +261,6 @@ function asUnclear(
 }
 
 const busyReason = "invalid_batch_settlement_evm_channel_busy";
-
-/** Forgets a deposit whose signature never left this process. */
-function dropDeposit({ store }: ChannelLedger, { record, isNewDeposit }: PreparedVoucher): void {
-  if (!isNewDeposit) return;
-  try {
-    store.update(record.id, (stored) => ({ ...stored, deposit: undefined }));
-  } catch {
-    // Fail closed: it counts until it has expired.
-  }
-}
 
 /**
  * Ends a call: notes the outcome beside the answer.

@@ -36,6 +36,19 @@ export async function bookExposureOf(
   return booked.ok ? undefined : booked.message;
 }
 
+/** Lowers the booking to what this state leaves, before that state is stored. Asks no node. */
+export async function lowerExposure(
+  { context }: ChannelLedger,
+  before: ChannelRecord,
+  after: ChannelRecord,
+): Promise<void> {
+  const asset = findAsset(context.assets, after.network, after.config.token);
+  const amount = exposureOf(after);
+  if (asset === undefined || amount >= exposureOf(before)) return;
+  if (amount === 0n) await context.budget.release(after.id);
+  else await context.budget.bookExposure({ ...bookingOf(after), asset, amount });
+}
+
 /**
  * Takes over a charged sum. Its new part counts as spent today, in the budget first: a kill in
  * between counts it twice, and never not at all.
@@ -69,16 +82,18 @@ export async function learnCharged(
  * @returns `undefined` when no endpoint returned the channel
  */
 export async function lookAtChain(
-  { context, store }: ChannelLedger,
+  ledger: ChannelLedger,
   record: ChannelRecord,
 ): Promise<{ record: ChannelRecord; chain: ChannelOnChain } | undefined> {
+  const { context, store } = ledger;
   const nodes = context.chains.nodesOf(record.network);
   const first = await readChannel(nodes, record);
   if (first === undefined) return undefined;
   const isDepositDead = await isDead(context, record);
-  const { balance: known, ceiling, deposit } = store.find(record.id) ?? record;
+  const known = store.find(record.id) ?? record;
+  const { ceiling, deposit } = known;
   const { isDepositUsed } = first;
-  const sumOf = (isOver: boolean) => known + (isOver && deposit ? deposit.amount : 0n);
+  const sumOf = (isOver: boolean) => known.balance + (isOver && deposit ? deposit.amount : 0n);
   const isLower = first.balance < sumOf(isDepositUsed || isDepositDead);
   const asksAll = isDepositUsed || isLower || first.claimed > ceiling;
   const all = asksAll ? await readByAll(nodes, record) : [first];
@@ -93,6 +108,9 @@ export async function lookAtChain(
   const isProven = isByAll && context.chains.hasWitnesses(record.network);
   const { balance } = chain;
   const isLess = balance < mayBeThere;
+  if (isProven && isOver && !isUse) {
+    await lowerExposure(ledger, known, { ...known, balance, deposit: undefined });
+  }
   const after = store.update(record.id, (stored) => ({
     ...stored,
     balance: isLess && !isProven ? mayBeThere : balance,

@@ -67,3 +67,36 @@ describe("a deposit that its seller never executes", () => {
     await world.devnet().revert(snapshot);
   });
 });
+
+describe("a deposit that was booked", () => {
+  it("keeps no room where its payment is too large to be sent", async () => {
+    const seller = await sellerOf({ extra: () => ({ padding: "x".repeat(7000) }) });
+    const pay = createFetch({}, { budget: { file: inFolder("budget.json") } });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "payment_too_large" });
+    expect(seller.paid).toEqual([]);
+    expect((await records())[0]?.deposit).toBeUndefined();
+    expect(await openBookings()).toEqual([]);
+  });
+
+  it("keeps no room where it expires within the call, by two hosts", async () => {
+    const { rpcUrl, client, mine, snapshot, revert } = world.devnet();
+    const before = await snapshot();
+    let now = Date.now();
+    const seller = await sellerOf({
+      onPaid: async (_paid, response) => {
+        now += 700_000;
+        await client.setNextBlockTimestamp({ timestamp: BigInt(now) / 1000n });
+        await mine();
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    const rpcUrls = { [plasma]: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] };
+    const budget = { file: inFolder("budget.json") };
+    const pay = createFetch({}, { budget, rpcUrls, now: () => now });
+    expect((await pay(seller.url)).status).toBe(402);
+    expect((await records())[0]?.deposit).toBeUndefined();
+    expect(await openBookings()).toEqual([]);
+    await revert(before);
+  });
+});

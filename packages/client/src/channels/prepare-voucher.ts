@@ -2,7 +2,12 @@ import { bytesToHex } from "viem";
 import { refuse } from "../offer/choose-requirements.ts";
 import type { Refusal, RefusalCode } from "../offer/offer-refused-error.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
-import { bookExposureOf, type ChannelLedger, lookAtChain } from "./channel-ledger.ts";
+import {
+  bookExposureOf,
+  type ChannelLedger,
+  lookAtChain,
+  lowerExposure,
+} from "./channel-ledger.ts";
 import type { ChannelContext } from "./channel-options.ts";
 import { type ChannelRecord, larger, type OpenDeposit } from "./channel-record.ts";
 import type { ChannelCandidate } from "./choose-channel.ts";
@@ -85,9 +90,25 @@ export async function prepareVoucher(
       deposit: next.deposit,
     };
   });
+  if (refusal !== undefined) await lowerExposure(ledger, next, stored);
   // The store may have a higher balance, for its limits alone.
   const { balance } = record;
   return refusal ?? { record: { ...stored, balance }, ceiling, deposit, isNewDeposit };
+}
+
+/** Forgets a deposit whose signature never left this process, in the budget first. */
+export async function dropDeposit(
+  ledger: ChannelLedger,
+  { record: { id }, isNewDeposit }: PreparedVoucher,
+): Promise<void> {
+  const known = ledger.store.find(id);
+  if (!isNewDeposit || known === undefined) return;
+  try {
+    await lowerExposure(ledger, known, { ...known, deposit: undefined });
+    ledger.store.update(id, (stored) => ({ ...stored, deposit: undefined }));
+  } catch {
+    // Fail closed: it counts until it has expired.
+  }
 }
 
 /** The deposit of a plan, with its funds and room; `undefined` if it needs none. */
