@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type * as z from "zod";
 import { writeProcessRelayers } from "../ledger/maintenance/process-relayers.ts";
 import { changeStop } from "../ledger/maintenance/stops.ts";
@@ -50,6 +50,9 @@ describe.each(engines)("the operator's overview on %s", (engine) => {
     for (const [nonce, address] of [...buyers, ...buyers].entries()) {
       await sellForTest(ledger, { nonce, payer: address });
       if (nonce === 6) expect(await archiveForTest(ledger)).toBe(7);
+      // Ids of one millisecond have no order.
+      const soldAt = Date.now();
+      await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(soldAt), { interval: 1 });
     }
     const [sale] = await ledger.db.selectFrom("payments").select(["id", "payer"]).execute();
     await createRefund(ledger, { payment: sale?.id ?? "", idempotencyKey: "one" });
