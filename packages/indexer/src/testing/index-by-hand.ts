@@ -126,7 +126,7 @@ export async function openIndex(
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),
     /** Events in their order, as `type transaction block`. `hasAmount`: the amount follows. */
-    async told(endpoint = "whk_a", { hasAmount = false } = {}): Promise<string[]> {
+    async eventsOf(endpoint = "whk_a", { hasAmount = false } = {}): Promise<string[]> {
       const { rows } = await sql<{ type: string; payload: string }>`
         select type, payload from indexer_outbox_deliveries as delivery
         join indexer_outbox_events as event on event.seq = delivery.event_seq

@@ -129,12 +129,12 @@ export async function verifyRange(
    * header, as stored or as read. The same holds where they fall.
    */
   async function findWrongTimes(): Promise<number[]> {
-    const told = batch.blocks.get(sample)?.timestampMs;
-    const actual = judged.get(sample)?.block.timestampMs ?? told;
+    const read = batch.blocks.get(sample)?.timestampMs;
+    const actual = judged.get(sample)?.block.timestampMs ?? read;
     const stored = chosen.stored.blocks.get(sample)?.timestampMs;
     const areDoubtful =
       (actual !== undefined &&
-        [told, stored].some((time) => time !== undefined && time !== actual)) ||
+        [read, stored].some((time) => time !== undefined && time !== actual)) ||
       !areTimesAscending(chosen.stored);
     const doubtful = areDoubtful
       ? [...chosen.stored.blocks.keys()].filter((number) => number <= anchor.number)

@@ -6,7 +6,7 @@ import { openIndex, other, stranger, watched } from "../testing/index-by-hand.ts
 import { tellEvents } from "./tell-events.ts";
 import { changeWatched } from "./watched-addresses.ts";
 
-describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) => {
+describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
   it("is their own addresses alone, each transfer once, by sender or recipient", async () => {
     const index = await openIndex(await createUrl());
     await index.watch("whk_a", [watched, other]);
@@ -17,8 +17,8 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
       { transaction: "c", to: stranger, log: 2 },
       { transaction: "d", from: watched, to: watched, log: 3 },
     ]);
-    expect(await index.told()).toEqual(["included a 1", "included b 1", "included d 1"]);
-    expect(await index.told("whk_b")).toEqual(["included b 1"]);
+    expect(await index.eventsOf()).toEqual(["included a 1", "included b 1", "included d 1"]);
+    expect(await index.eventsOf("whk_b")).toEqual(["included b 1"]);
   });
 
   it("is final only where its block is verified, final and not doubted", async () => {
@@ -27,17 +27,17 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.include(2, "2", [{ transaction: "b" }]);
     await index.finalise(2);
-    expect(await index.told()).toHaveLength(2);
+    expect(await index.eventsOf()).toHaveLength(2);
     await index.doubt(2);
     await index.verify(1);
     await index.verify(2);
-    expect((await index.told()).slice(2)).toEqual(["final a 1"]);
+    expect((await index.eventsOf()).slice(2)).toEqual(["final a 1"]);
     await index.doubt(null);
     await index.finalise(2);
-    expect((await index.told()).slice(2)).toEqual(["final a 1", "final b 2"]);
+    expect((await index.eventsOf()).slice(2)).toEqual(["final a 1", "final b 2"]);
   });
 
-  it("is taken back with its block, also a final one, and told again in the next", async () => {
+  it("is reverted with its block, also a final one, and included again in the next", async () => {
     const index = await openIndex(await createUrl());
     await index.watch();
     await index.include(1, "1", [{ transaction: "a" }]);
@@ -45,7 +45,7 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await index.finalise(1);
     await index.rollBackTo(0);
     await index.include(1, "other", [{ transaction: "a" }]);
-    expect(await index.told()).toEqual([
+    expect(await index.eventsOf()).toEqual([
       "included a 1",
       "final a 1",
       "reverted a 1",
@@ -63,10 +63,10 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     ]);
     await index.verify(1);
     await index.finalise(1);
-    const told = await index.told();
-    expect(told.filter((each) => each.includes(" a "))).toEqual(["included a 1", "reverted a 1"]);
-    expect(told.filter((each) => each.includes(" c "))).toEqual(["included c 1", "final c 1"]);
-    expect(told.filter((each) => each.includes(" b ")).at(-1)).toBe("final b 1");
+    const events = await index.eventsOf();
+    expect(events.filter((each) => each.includes(" a "))).toEqual(["included a 1", "reverted a 1"]);
+    expect(events.filter((each) => each.includes(" c "))).toEqual(["included c 1", "final c 1"]);
+    expect(events.filter((each) => each.includes(" b ")).at(-1)).toBe("final b 1");
   });
 
   it("is not repeated by a reindex, and is taken back where that has not found it again", async () => {
@@ -75,13 +75,13 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await index.include(1, "1", [{ transaction: "a" }, { transaction: "b", log: 1 }]);
     await index.forget(1);
     await index.finalise(1);
-    expect(await index.told()).toEqual(["included a 1", "included b 1"]);
+    expect(await index.eventsOf()).toEqual(["included a 1", "included b 1"]);
     await index.include(1, "1", [{ transaction: "b", log: 1 }], false);
     await index.verify(1);
-    expect((await index.told()).slice(2).sort()).toEqual(["final b 1", "reverted a 1"]);
+    expect((await index.eventsOf()).slice(2).sort()).toEqual(["final b 1", "reverted a 1"]);
   });
 
-  it("is taken back, and told anew, where a reindex has found another amount or recipient", async () => {
+  it("is reverted and included again where a reindex has found another amount or recipient", async () => {
     const index = await openIndex(await createUrl());
     await index.watch();
     await index.include(1, "1", [
@@ -98,19 +98,19 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     ];
     await index.include(1, "1", found, false);
     await index.verify(1);
-    const told = await index.told("whk_a", { hasAmount: true });
-    expect(told.slice(3).filter((each) => each.includes(" a "))).toEqual([
+    const events = await index.eventsOf("whk_a", { hasAmount: true });
+    expect(events.slice(3).filter((each) => each.includes(" a "))).toEqual([
       "reverted a 1 7",
       "included a 1 5",
       "final a 1 5",
     ]);
-    expect(told.slice(3).filter((each) => each.includes(" b "))).toEqual(["reverted b 1 5"]);
-    expect(told.slice(3).filter((each) => each.includes(" c "))).toEqual(["final c 1 5"]);
+    expect(events.slice(3).filter((each) => each.includes(" b "))).toEqual(["reverted b 1 5"]);
+    expect(events.slice(3).filter((each) => each.includes(" c "))).toEqual(["final c 1 5"]);
     await index.finalise(1);
-    expect(await index.told()).toHaveLength(told.length);
+    expect(await index.eventsOf()).toHaveLength(events.length);
   });
 
-  it("begins with the first block after an address is watched, and ends with what was told", async () => {
+  it("begins with the first block after an address is watched, and ends with what was sent", async () => {
     const index = await openIndex(await createUrl());
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.watch();
@@ -118,12 +118,12 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
     await index.include(3, "3", [{ transaction: "c" }]);
     await index.rollBackTo(1);
-    expect(await index.told()).toEqual(["included b 2", "reverted b 2"]);
-    // Watched anew: what came in between is not told.
+    expect(await index.eventsOf()).toEqual(["included b 2", "reverted b 2"]);
+    // Watched anew: what came in between is not sent.
     await index.include(2, "4", [{ transaction: "d" }]);
     await index.watch();
     await index.include(3, "5", [{ transaction: "e" }]);
-    expect((await index.told()).slice(2)).toEqual(["included e 5"]);
+    expect((await index.eventsOf()).slice(2)).toEqual(["included e 5"]);
   });
 
   it("includes the blocks of a writer of the release before, once one of this release writes", async () => {
@@ -139,12 +139,12 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
         transaction_hash, from_address, to_address, amount, block_hash, timestamp_ms
       from indexer_events
     `.execute(database.kysely);
-    expect(await index.told()).toEqual(["included a 1"]);
+    expect(await index.eventsOf()).toEqual(["included a 1"]);
     await database.transaction((tx) => tellEvents(tx, database.dialect));
-    expect(await index.told()).toEqual(["included a 1", "reverted a 1"]);
+    expect(await index.eventsOf()).toEqual(["included a 1", "reverted a 1"]);
     await database.transaction((tx) => forgetEvents(tx, database.dialect));
     await index.include(2, "2", [{ transaction: "b" }]);
-    expect((await index.told()).slice(2)).toEqual(["included b 2"]);
+    expect((await index.eventsOf()).slice(2)).toEqual(["included b 2"]);
   });
 
   it("leaves out types that a receiver does not want", async () => {
@@ -153,6 +153,6 @@ describe.each(engines)("what receivers are told, on $engine", ({ createUrl }) =>
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.verify(1);
     await index.finalise(1);
-    expect(await index.told()).toEqual(["final a 1"]);
+    expect(await index.eventsOf()).toEqual(["final a 1"]);
   });
 });

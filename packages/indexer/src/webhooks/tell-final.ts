@@ -40,8 +40,8 @@ export async function writeAndTell<Result>(
 /**
  * Posts one page of events of finality, for transfers whose inclusion was posted. The rule is that
  * of `IndexedTransfer.finalized`. A transfer that its verified block does not have is reverted: a
- * reindex has not found it again. One that a reindex has found with other facts is reverted as it
- * was told, and told anew.
+ * reindex has not found it again. One that a reindex has found with other facts is reverted with
+ * the earlier facts, and included again.
  *
  * Only the holder of the writer lease calls it.
  *

@@ -2,7 +2,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { EscrowContext } from "../channels-context.ts";
 import { type ChannelVotes, readByEach } from "./read-by-each.ts";
 
-/** A look at channels by all endpoints, for which nobody waits: one of them may be slow. */
+/** A look at channels by all endpoints. No claim waits for it: one of them may be slow. */
 export interface ChannelLook {
   /** Begins a look, unless one is under way. */
   begin(ids: readonly Hex[]): void;
