@@ -84,6 +84,26 @@ describe.each(enginesByDay)("silent loss, on $engine", ({ engine, createUrl }) =
     expect(hasCut).toBe(true);
   });
 
+  it("is found by receipts where both readings are truncated at one place of the last block", async () => {
+    const devnet = await startUsedChain();
+    await crowd(devnet, 2);
+    const last = await devnet.client.getBlockNumber();
+    await devnet.mine(finalDepth);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const fault = changing("eth_getLogs", (answer: Answer) => {
+      const logs = logsOf(answer);
+      const end = logs.findIndex((log) => BigInt(String(log.blockNumber)) === last) + 5;
+      return end < 5 ? answer : { ...answer, result: logs.slice(0, end) };
+    });
+    proxy.set(withZeroBlooms(fault));
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+  });
+
   it.each([
     ["a bloom filter of zeros", { logsBloom: zeroBloom }],
     ["no bloom filter", { logsBloom: undefined }],

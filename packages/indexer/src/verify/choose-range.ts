@@ -76,18 +76,20 @@ export async function chooseRange(
 }
 
 /**
- * The block of a range that holds the most stored transfers: an answer that is cut is cut there
- * first.
+ * The blocks of a range that a second reading proves; empty where nothing is stored. The densest
+ * one: a node that limits the logs of a block cuts there. And the last with stored transfers: an
+ * answer that is cut within it still has its known end.
  */
-export function densestBlock({ stored, range }: VerificationRange): number | undefined {
+export function blocksToProve({ stored, range }: VerificationRange): number[] {
   const counts = new Map<number, number>();
   for (const { position } of stored.rows) {
     const number = blockOfPosition(position);
     if (number >= range.from && number < range.next)
       counts.set(number, (counts.get(number) ?? 0) + 1);
   }
-  let densest: number | undefined;
-  for (const [number, count] of counts)
-    if (densest === undefined || count > (counts.get(densest) ?? 0)) densest = number;
-  return densest;
+  if (counts.size === 0) return [];
+  let densest = Math.max(...counts.keys());
+  const last = densest;
+  for (const [number, count] of counts) if (count > (counts.get(densest) ?? 0)) densest = number;
+  return densest === last ? [last] : [densest, last];
 }

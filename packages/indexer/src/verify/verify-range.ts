@@ -17,7 +17,7 @@ import {
   readReceiptsOnChainOf,
   requestOnChainOf,
 } from "./anchored-request.ts";
-import { densestBlock, type VerificationRange } from "./choose-range.ts";
+import { blocksToProve, type VerificationRange } from "./choose-range.ts";
 import { areTimesAscending, findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
 import { ContradictionError } from "./contradiction-error.ts";
 import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
@@ -61,9 +61,9 @@ const proofsAtOnce = 8;
 const maxMends = 64;
 
 /**
- * Reads a range for the second time, and decides every difference by receipts. One block is always
- * proven: the densest, or a random one where nothing is stored. Throws an error that makes the
- * caller ask another endpoint, or for less.
+ * Reads a range for the second time, and decides every difference by receipts. The densest block
+ * and the last one are always proven, or a random one where nothing is stored. Throws an error that
+ * makes the caller ask another endpoint, or for less.
  */
 export async function verifyRange(
   context: ChainContext,
@@ -73,11 +73,12 @@ export async function verifyRange(
   const { tokens } = segment;
   const { asked, range } = chosen;
   const addresses = tokens.map(({ address }) => address);
-  const sample =
-    densestBlock(chosen) ?? range.from + Math.floor(context.random() * (range.next - range.from));
+  const known = blocksToProve(chosen);
+  const atRandom = () => range.from + Math.floor(context.random() * (range.next - range.from));
+  const samples = known.length > 0 ? known : [atRandom()];
   const place = { fromBlock: asked.from, toBlock: asked.next - 1 };
   const [logs, ...outcomes] = await requestOnChainOf(endpoint, anchor, {
-    calls: [getTransferLogs(place, addresses), ...receiptsCalls(sample)],
+    calls: [getTransferLogs(place, addresses), ...samples.flatMap(receiptsCalls)],
     minBlock: place.toBlock,
     signal,
   });
@@ -91,14 +92,22 @@ export async function verifyRange(
   const contents = findDifferingBlocks(chosen.stored, batch, asked);
   const isOwn = (number: number) => number >= range.from && number < range.next;
   const judged = new Map<number, JudgedBlock>();
-  await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
+  await judge(samples, (block) => {
+    const start = 2 * samples.indexOf(block);
+    return receiptsOrNothing(endpoint, context, {
+      block,
+      outcomes: outcomes.slice(start, start + 2),
+    });
+  });
   const differing = [...new Set([...contents, ...(await findWrongTimes())])].filter(
     chosen.isIndexed,
   );
   const toJudge = differing.slice(0, maxMends).filter((block) => !judged.has(block));
   const isAlone = range.next - range.from === 1;
   const isAsRead = () => [...judged.values()].every((each) => each.isAsRead);
-  const isDeceptive = !isAsRead() && !differing.includes(sample);
+  const isDeceptive = samples.some(
+    (block) => judged.get(block)?.isAsRead === false && !differing.includes(block),
+  );
   for (let start = 0; (isAlone || isAsRead()) && start < toJudge.length; start += proofsAtOnce)
     await judge(toJudge.slice(start, start + proofsAtOnce), (block) =>
       readReceiptsOnChainOf(endpoint, anchor, { block, evidence: context.evidence, signal }),
@@ -125,17 +134,11 @@ export async function verifyRange(
 
   /**
    * Some nodes put wrong times into their logs: the headers decide, which are many in one request.
-   * A node agrees with itself. So all times are asked for where the sample's is not that of its
+   * A node agrees with itself. So all times are asked for where a sample's is not that of its
    * header, as stored or as read. The same holds where they fall.
    */
   async function findWrongTimes(): Promise<number[]> {
-    const read = batch.blocks.get(sample)?.timestampMs;
-    const actual = judged.get(sample)?.block.timestampMs ?? read;
-    const stored = chosen.stored.blocks.get(sample)?.timestampMs;
-    const areDoubtful =
-      (actual !== undefined &&
-        [read, stored].some((time) => time !== undefined && time !== actual)) ||
-      !areTimesAscending(chosen.stored);
+    const areDoubtful = samples.some(isMistimed) || !areTimesAscending(chosen.stored);
     const doubtful = areDoubtful
       ? [...chosen.stored.blocks.keys()].filter((number) => number <= anchor.number)
       : findMistimedBlocks(chosen.stored, batch, asked);
@@ -146,6 +149,14 @@ export async function verifyRange(
         ({ number, timestampMs }) => chosen.stored.blocks.get(number)?.timestampMs !== timestampMs,
       )
       .map(({ number }) => number);
+  }
+
+  function isMistimed(block: number): boolean {
+    const read = batch.blocks.get(block)?.timestampMs;
+    const actual = judged.get(block)?.block.timestampMs ?? read;
+    const stored = chosen.stored.blocks.get(block)?.timestampMs;
+    const isOther = (time?: number) => time !== undefined && time !== actual;
+    return actual !== undefined && [read, stored].some(isOther);
   }
 
   async function judge(
@@ -169,10 +180,10 @@ export async function verifyRange(
 async function receiptsOrNothing(
   endpoint: RpcEndpointHandle,
   { evidence }: ChainContext,
-  { sample, outcomes }: { sample: number; outcomes: readonly (RpcOutcome | undefined)[] },
+  { block, outcomes }: { block: number; outcomes: readonly (RpcOutcome | undefined)[] },
 ): Promise<BlockReceipts | undefined> {
   try {
-    return await receiptsOf(endpoint, { block: sample, evidence }, outcomes);
+    return await receiptsOf(endpoint, { block, evidence }, outcomes);
   } catch (error) {
     if (!(error instanceof RpcResponseError)) throw error;
     return undefined;
