@@ -1,4 +1,4 @@
-import { type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import type { Address, Hex } from "@coinslot/protocol";
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
 import type { Inclusion } from "../ledger/payments/ledger-payment.ts";
@@ -61,7 +61,7 @@ export function isExecutionOnChain(
       : BigInt(execution.inclusion.blockNumber);
   const content = (each: KnownExecution) =>
     `${each.outcome} ${each.outcome === "moved" ? each.value : ""}`;
-  return isConfirmed(electorate, "events", async (endpoint, head) => {
+  return isConfirmed(electorate, { kind: "events", of: row.id }, async (endpoint, head) => {
     if (head.number < block) return "behind";
     const range = { account, value, fromBlock: block, toBlock: block };
     const seen = await explainUse(endpoint, row, range);
@@ -102,7 +102,7 @@ async function explainUse(
   const execution = found.get(claim);
   if (execution === undefined) return undefined;
   if (execution.outcome === "unknown") {
-    if (execution.fault instanceof RpcUnavailableError) throw execution.fault;
+    if (execution.fault instanceof RpcError) throw execution.fault;
     return unknown;
   }
   if (execution.outcome === "executed") {
@@ -114,7 +114,7 @@ async function explainUse(
     minBlock: execution.blockNumber,
   });
   const { receipt, fault } = readReceipt(transactionHash, answer);
-  if (fault instanceof RpcUnavailableError) throw fault;
+  if (fault instanceof RpcError) throw fault;
   if (receipt === undefined) return unknown;
   if (!execution.isUse) return { outcome: "cancelled", blockNumber: execution.blockNumber };
   const { blockNumber, blockHash } = receipt;

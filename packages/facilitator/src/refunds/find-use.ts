@@ -16,7 +16,7 @@ export function findUse(
   { account, blockNumber }: { account: Address; blockNumber: number },
 ): Promise<Vote> {
   const { finalAfter } = settlement.network;
-  return askEach(settlement, "use", async (endpoint, head) => {
+  return askEach(settlement, { kind: "use", of: row.id }, async (endpoint, head) => {
     if (head.number < BigInt(blockNumber + finalAfter)) return "behind";
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts: [account],

@@ -8,9 +8,10 @@ import { askEach, type Question } from "./is-confirmed.ts";
 const minutes = 60_000;
 const chainId = 31_337;
 
-/** Two nodes that confirm everything. The second one leaves some methods without an answer. */
+/** Two nodes that confirm everything. The second one does not answer some methods, or by errors. */
 async function startTwo() {
   const mute = new Set<string>();
+  const faulty = new Set<string>();
   let passedMs = 0;
   let timestamp = Math.floor(Date.now() / 1_000);
   let second = { chainId };
@@ -18,6 +19,9 @@ async function startTwo() {
     [false, true].map((isSecond) =>
       startNodeProxy("http://127.0.0.1:1", async ({ method }) => {
         if (isSecond && mute.has(method)) return undefined;
+        if (isSecond && faulty.has(method)) {
+          return { error: { code: -32_000, message: "header not found" } };
+        }
         if (method === "eth_chainId") {
           return { result: `0x${(isSecond ? second.chainId : chainId).toString(16)}` };
         }
@@ -47,21 +51,33 @@ async function startTwo() {
       ledger: { now: Date.now },
     },
   } as const;
+  /** A question whose answer needs one call. */
+  const ask = (kind: Question["kind"], { method = "eth_call", of = "rf_1" } = {}) =>
+    askEach(electorate, { kind, of }, async (endpoint) => {
+      await endpoint.request({ method, params: [] });
+      return true;
+    });
+  const pass = (ms: number) => {
+    passedMs += ms;
+  };
   return {
     mute,
+    faulty,
     warnings,
-    /** A question whose answer needs one call. */
-    ask: (question: Question, method = "eth_call") =>
-      askEach(electorate, question, async (endpoint) => {
-        await endpoint.request({ method, params: [] });
-        return true;
-      }),
+    ask,
+    pass,
+    /** Asks each two minutes of ten. */
+    async askForTenMinutes(...question: Parameters<typeof ask>) {
+      for (let looks = 0; looks < 5; looks++) {
+        expect(await ask(...question)).toBe("undecided");
+        pass(2 * minutes);
+      }
+    },
     /** A question about a block which the second one alone has not come to. */
     askAbove: () =>
-      askEach(electorate, "use", async ({ endpoint }) => (endpoint === 2 ? "behind" : true)),
-    pass: (ms: number) => {
-      passedMs += ms;
-    },
+      askEach(electorate, { kind: "use", of: "rf_1" }, async ({ endpoint }) =>
+        endpoint === 2 ? "behind" : true,
+      ),
     setTime: (time: number) => {
       timestamp = time;
     },
@@ -71,44 +87,75 @@ async function startTwo() {
   };
 }
 
-it("an endpoint that answers nothing holds up a vote for ten minutes, and has no say then", async () => {
-  const { ask, mute, pass, warnings } = await startTwo();
-  mute.add("eth_getBlockByNumber");
+it.each([
+  ["answers nothing", "mute", "eth_getBlockByNumber"],
+  ["answers no question", "mute", "eth_call"],
+  ["has an error for its head", "faulty", "eth_getBlockByNumber"],
+  ["has an error for each question", "faulty", "eth_call"],
+] as const)("an endpoint that %s holds up a vote for ten minutes", async (_, by, method) => {
+  const { ask, pass, warnings, ...scene } = await startTwo();
+  scene[by].add(method);
   expect(await ask("use")).toBe("undecided");
   expect(warnings).toEqual([]);
-  pass(10 * minutes - 1);
-  expect(await ask("payment")).toBe("undecided");
+  for (let looks = 0; looks < 4; looks++) {
+    pass(2 * minutes);
+    expect(await ask("use")).toBe("undecided");
+  }
   expect(warnings).toEqual([expect.objectContaining({ endpoint: 2 })]);
-  pass(1);
+  pass(2 * minutes);
   expect(await ask("use")).toBe("confirmed");
+  scene[by].clear();
+  expect(await ask("use")).toBe("confirmed");
+  scene[by].add(method);
+  expect(await ask("use")).toBe("undecided");
 });
 
-it("an endpoint that was silent in the last vote hours ago holds up none, and one that answered does", async () => {
+it("two faults of an endpoint that are hours apart are not ten minutes of silence", async () => {
   const { ask, mute, pass } = await startTwo();
   mute.add("eth_getBlockByNumber");
-  expect(await ask("use")).toBe("undecided");
-  pass(180 * minutes);
-  expect(await ask("use")).toBe("confirmed");
-  mute.clear();
-  expect(await ask("use")).toBe("confirmed");
+  for (let looks = 0; looks < 5; looks++) {
+    expect(await ask("use")).toBe("undecided");
+    pass(31 * minutes);
+  }
+  for (let looks = 0; looks < 4; looks++) {
+    pass(29 * minutes);
+    expect(await ask("use")).toBe("undecided");
+  }
+});
+
+it("an endpoint without a say holds up no later vote of the day", async () => {
+  const { ask, askForTenMinutes, mute, pass } = await startTwo();
   mute.add("eth_getBlockByNumber");
-  expect(await ask("use")).toBe("undecided");
+  await askForTenMinutes("use");
+  expect(await ask("use")).toBe("confirmed");
+  pass(1_439 * minutes);
+  expect(await ask("payment")).toBe("confirmed");
   pass(1_440 * minutes);
   expect(await ask("use")).toBe("undecided");
 });
 
-it("an endpoint that answers one kind of question is left out of another after ten minutes", async () => {
-  const { ask, mute, pass } = await startTwo();
+it("an endpoint that answers one kind of question has no say in another after ten minutes", async () => {
+  const { ask, askForTenMinutes, mute } = await startTwo();
   mute.add("eth_getLogs");
-  expect(await ask("payment", "eth_getLogs")).toBe("undecided");
-  pass(5 * minutes);
+  await askForTenMinutes("payment", { method: "eth_getLogs" });
   expect(await ask("no use")).toBe("confirmed");
-  expect(await ask("payment", "eth_getLogs")).toBe("undecided");
-  pass(5 * minutes);
-  expect(await ask("no use")).toBe("confirmed");
-  expect(await ask("payment", "eth_getLogs")).toBe("confirmed");
+  expect(await ask("payment", { method: "eth_getLogs", of: "rf_2" })).toBe("confirmed");
   mute.add("eth_call");
   expect(await ask("no use")).toBe("undecided");
+});
+
+it("an endpoint without old data has no say about it after ten minutes, beside new data", async () => {
+  const { ask, faulty, pass } = await startTwo();
+  for (let looks = 0; looks < 4; looks++) {
+    faulty.add("eth_getLogs");
+    expect(await ask("payment", { method: "eth_getLogs", of: "old" })).toBe("undecided");
+    faulty.clear();
+    expect(await ask("payment", { method: "eth_getLogs", of: "new" })).toBe("confirmed");
+    pass(3 * minutes);
+  }
+  faulty.add("eth_getLogs");
+  expect(await ask("payment", { method: "eth_getLogs", of: "old" })).toBe("confirmed");
+  expect(await ask("payment", { method: "eth_getLogs", of: "newer" })).toBe("undecided");
 });
 
 it("an endpoint of another chain has no say", async () => {

@@ -1,15 +1,12 @@
 import {
   type BlockHeader,
   blockByNumber,
-  parseBlockHeader,
-  RpcClosedError,
+  blockHeaderSchema,
   type RpcEndpointHandle,
-  RpcError,
-  RpcUnavailableError,
 } from "@coinslot/chain";
-import * as z from "zod";
 import type { SettlementContext, SettlementNetwork } from "../settle/context.ts";
 import { isStuck } from "../settle/evidence/is-stuck.ts";
+import { isAwaited, noteAnswer, type Subjects } from "../settle/evidence/silences.ts";
 
 /** Nodes of a chain, and the clocks by which they are old or silent. */
 export interface Electorate {
@@ -21,8 +18,12 @@ export interface Electorate {
   };
 }
 
-/** Fact of the chain that a vote is about. A node may answer one kind of them, and another not. */
-export type Question = "use" | "no use" | "events" | "payment" | "no EIP-3009";
+/** Fact of the chain that a vote is about. A node may answer one, and lack the data of another. */
+export interface Question {
+  kind: "use" | "no use" | "events" | "payment" | "no EIP-3009";
+  /** Id of the refund or payment. */
+  of: string;
+}
 
 /** Decision of the endpoints: all the same, not all the same, or some have not come to it. */
 export type Vote = "confirmed" | "denied" | "disputed" | "undecided";
@@ -33,54 +34,35 @@ export type Vote = "confirmed" | "denied" | "disputed" | "undecided";
  */
 type Word = boolean | "behind" | undefined;
 
-/** Wait for an endpoint that does not answer. */
-const maxSilenceMs = 600_000;
-/**
- * Time between two votes without an answer that are one silence. Votes may be rare, and each asks
- * for the head.
- */
-const maxGapMs = { head: 86_400_000, question: maxSilenceMs };
-const warnEveryMs = 600_000;
-
-/** The first and the last vote in a row without an answer, and the last warning, by the clock. */
-interface Silence {
-  since: number;
-  at: number;
-  warnedAt: number;
-}
-
-const silences = new WeakMap<RpcEndpointHandle, Map<Question | "head", Silence>>();
-
 /**
  * Confirmed if each endpoint that has a say confirms a fact of the chain, and at least one does.
- * What gives money away is not decided by one node's word. An endpoint that lacks the data, or
- * returns malformed data, has no say. Nor has one of another chain.
+ * What gives money away is not decided by one node's word. An endpoint that lacks the data has no
+ * say, nor has one of another chain.
  *
  * Nothing is decided while an endpoint is behind: blocks above its head may be made up by another.
- * Nor while one does not answer: it may rest for a moment. One that is stuck, or silent, for ten
- * minutes holds up nothing. One may be silent about one kind of question alone.
+ * Nor while one does not answer, or returns malformed data: it may rest for a moment. One that is
+ * stuck, or silent, for ten minutes holds up nothing.
  */
 export async function askEach(
   electorate: Electorate,
-  question: Question,
+  { kind, of }: Question,
   ask: (endpoint: RpcEndpointHandle, head: BlockHeader) => Promise<Word>,
 ): Promise<Vote> {
   const { network, context } = electorate;
   const answers = await Promise.all(
     network.rpc.endpoints.map(async (endpoint) => {
-      const ofEndpoint = silences.get(endpoint) ?? new Map<Question | "head", Silence>();
-      silences.set(endpoint, ofEndpoint);
       let head: BlockHeader | undefined;
+      let subjects: Subjects = ["head"];
       try {
-        head = parseBlockHeader(await endpoint.request(blockByNumber("latest")));
-        ofEndpoint.delete("head");
-        if (head === undefined) return { head, word: undefined };
+        head = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
+        noteAnswer(endpoint, subjects);
+        subjects = [kind, `${kind} ${of}`];
         const word = await ask(endpoint, head);
-        ofEndpoint.delete(question);
+        noteAnswer(endpoint, subjects);
         return { head, word };
       } catch (error) {
-        const subject = head === undefined ? "head" : question;
-        return { head, word: faultOf(electorate, { endpoint, ofEndpoint, subject, error }) };
+        const silent = { network: network.network, endpoint, subjects, error };
+        return { head, word: isAwaited(context, silent) ? ("behind" as const) : undefined };
       }
     }),
   );
@@ -99,39 +81,4 @@ export async function askEach(
 /** True if the vote of `askEach` is `confirmed`. */
 export async function isConfirmed(...asked: Parameters<typeof askEach>): Promise<boolean> {
   return (await askEach(...asked)) === "confirmed";
-}
-
-function faultOf(
-  { network: { network }, context: { clock, logger } }: Electorate,
-  failed: {
-    endpoint: RpcEndpointHandle;
-    ofEndpoint: Map<Question | "head", Silence>;
-    subject: Question | "head";
-    error: unknown;
-  },
-): Word {
-  const { endpoint, ofEndpoint, subject, error } = failed;
-  if (!(error instanceof RpcError || error instanceof z.ZodError)) throw error;
-  if (error instanceof RpcClosedError) return "behind";
-  if (!(error instanceof RpcUnavailableError) || !error.retryable) return undefined;
-  const now = clock.now();
-  const known = ofEndpoint.get(subject);
-  const maxGap = maxGapMs[subject === "head" ? "head" : "question"];
-  const silence =
-    known && now - known.at < maxGap
-      ? { ...known, at: now }
-      : { since: now, at: now, warnedAt: Number.NEGATIVE_INFINITY };
-  ofEndpoint.set(subject, silence);
-  const isLeftOut = now - silence.since >= maxSilenceMs;
-  // The first failure alone may be a moment's.
-  if (silence.since < now && now - silence.warnedAt >= warnEveryMs) {
-    silence.warnedAt = now;
-    logger.warn(
-      { network, endpoint: endpoint.endpoint, question: subject },
-      isLeftOut
-        ? "an endpoint has not answered for ten minutes; it has no say about refunds"
-        : "refunds wait for an endpoint that does not answer",
-    );
-  }
-  return isLeftOut ? undefined : "behind";
 }

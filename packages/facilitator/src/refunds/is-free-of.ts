@@ -34,7 +34,7 @@ export async function isFreeOf(
     return final !== undefined && validBefore <= (await readBlockTime(ledger, final));
   }
 
-  return isConfirmed(settlement, "no use", async (endpoint, head) => {
+  return isConfirmed(settlement, { kind: "no use", of: row.id }, async (endpoint, head) => {
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts,
       blockNumber: head.number,

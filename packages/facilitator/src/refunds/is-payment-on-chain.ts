@@ -1,4 +1,4 @@
-import { RpcError, type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
@@ -36,13 +36,13 @@ export async function isPaymentOnChain(
   };
   const block = BigInt(blockNumber);
   const { finalAfter } = settlement.network;
-  return isConfirmed(settlement, "payment", async (endpoint, head) => {
+  return isConfirmed(settlement, { kind: "payment", of: id }, async (endpoint, head) => {
     if (head.number < block) return "behind";
     const execution =
       (await findBetween(endpoint, claim, { from: block, to: block })) ??
       (await findNear(endpoint, claim, { block, head: head.number }));
     if (execution?.outcome === "unknown") {
-      if (execution.fault instanceof RpcUnavailableError) throw execution.fault;
+      if (execution.fault instanceof RpcError) throw execution.fault;
       return undefined;
     }
     if (execution?.outcome !== "executed") return false;

@@ -14,13 +14,17 @@ export function lacksAuthorizations(
   settlement: NetworkSettlement,
   row: RefundRow,
 ): Promise<boolean> {
-  return isConfirmed(settlement, "no EIP-3009", async (endpoint, { number: blockNumber }) => {
-    const accounts = [row.payer];
-    const { isUnreadable } = await readUses(endpoint, row, { accounts, blockNumber });
-    if (!isUnreadable) return false;
-    const params = [row.asset, `0x${blockNumber.toString(16)}`];
-    const code = codeSchema.parse(await endpoint.request({ method: "eth_getCode", params }));
-    // A token does not go away: a node without its code lacks the chain's state.
-    return code === "0x" ? undefined : true;
-  });
+  return isConfirmed(
+    settlement,
+    { kind: "no EIP-3009", of: row.id },
+    async (endpoint, { number: blockNumber }) => {
+      const accounts = [row.payer];
+      const { isUnreadable } = await readUses(endpoint, row, { accounts, blockNumber });
+      if (!isUnreadable) return false;
+      const params = [row.asset, `0x${blockNumber.toString(16)}`];
+      const code = codeSchema.parse(await endpoint.request({ method: "eth_getCode", params }));
+      // A token does not go away: a node without its code lacks the chain's state.
+      return code === "0x" ? undefined : true;
+    },
+  );
 }
