@@ -1,5 +1,4 @@
 import { FacilitatorError } from "@coinslot/protocol";
-import { isDatabaseError } from "@coinslot/storage";
 import { forgetClaims } from "../../ledger/channels/channel-claims.ts";
 import { findMoving } from "../../ledger/channels/channel-state.ts";
 import { forgetDeposits } from "../../ledger/channels/move-deposit.ts";
@@ -54,13 +53,12 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   let forgotAt = clock.now();
   let isClaiming = false;
 
-  /** Payouts are for the books. No claim waits for a node that returns none of their events. */
+  /** Payouts are for the books. No claim waits for a node or a ledger that fails them. */
   async function tryPayouts(): Promise<void> {
     try {
       await followPayouts(channels, memory);
     } catch (err) {
-      if (isDatabaseError(err)) throw err;
-      logger.warn({ err, network: place.network }, "payouts could not be read; retrying");
+      logger.warn({ err, network: place.network }, "payouts could not be posted; retrying");
     }
   }
 

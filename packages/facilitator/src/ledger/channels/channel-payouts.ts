@@ -81,13 +81,17 @@ export async function postPayouts(
       const id = createSortableId(ledger.now());
       const amount = dialect.amount.encode(payout.amount);
       const row = { network, contract, receiver, token, amount, transaction_hash: hash };
-      await transaction
+      const { numInsertedOrUpdatedRows } = await transaction
         .insertInto("channel_payouts")
         .values({
           ...{ ...row, id, log_index: logIndex },
           ...{ block_number: block.number, block_hash: block.hash },
         })
-        .execute();
+        .onConflict((conflict) =>
+          conflict.columns(["network", "transaction_hash", "log_index"]).doNothing(),
+        )
+        .executeTakeFirst();
+      if (numInsertedOrUpdatedRows === 0n) continue;
       await sql`
         insert into book_entries (posted_at, route_id, pay_to_id, debit, credit, source_id, amount,
           network, asset)
