@@ -1,11 +1,7 @@
-import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
-import { maxRestMs } from "../back-off.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import type { ClaimCandidate } from "./choose-claims.ts";
 import type { RefusedRow } from "./try-claims.ts";
 
-/** A row whose payer withdraws rests for this part of its delay, at most. */
-const restShare = 50;
 /** The last part of a delay, in which rows are claimed alone. */
 const nearShare = 10;
 /** Gas of a claim of one row, in rows of a full claim. */
@@ -55,10 +51,4 @@ export function isLastChance({ candidate }: RefusedRow, time: number): boolean {
   const { deadline, config } = candidate;
   if (deadline === undefined) return false;
   return deadline - time < (config.withdrawDelay * 2) / 3;
-}
-
-/** Longest rest of a row, in milliseconds. */
-export function maxRestMsOf(due: ClaimableChannel | undefined): number {
-  if (due?.state?.withdrawal === undefined) return maxRestMs;
-  return Math.min(maxRestMs, (due.config.withdrawDelay * 1_000) / restShare);
 }

@@ -13,8 +13,9 @@ import { type ClaimSigner, maxClaimRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { isActive } from "./channel-activity.ts";
 import { type ClaimCandidate, chooseClaims } from "./choose-claims.ts";
-import { divideRows, isLastChance, maxRestMsOf, readClaimTime } from "./claim-deadlines.ts";
+import { divideRows, isLastChance, readClaimTime } from "./claim-deadlines.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
+import { isResting, maxRestMsOf, restPaid } from "./claim-rests.ts";
 import { dropPaid } from "./drop-paid.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { restSightings, seeWithdrawals } from "./see-withdrawals.ts";
@@ -191,13 +192,10 @@ async function claimRows(
     return;
   }
   const now = clock.now();
-  // A rest from before the withdrawal was seen may be longer than a row with a deadline rests.
-  const isResting = (row: ClaimCandidate) => {
-    const restMs = (memory.rests.get(row.channel.channelId)?.until ?? 0) - now;
-    return restMs > 0 && restMs <= maxRestMsOf(row);
-  };
   // A sighting has rests of its own: a node that refuses the row would have it wait for ever.
-  const awake = rows.filter((row) => isAll || row.sighting !== undefined || !isResting(row));
+  const awake = rows.filter(
+    (row) => isAll || row.sighting !== undefined || !isResting(memory.rests, row, now),
+  );
   const maxRows = memory.maxRows.get(authorizer) ?? maxClaimRows;
   for (let from = 0; from < awake.length; from += maxRows) {
     const part = awake.slice(from, from + maxRows);
@@ -231,15 +229,6 @@ async function claimRows(
       plan.waiting = outcome;
       return;
     }
-  }
-}
-
-/** Rows that were paid finally, by a node that shows them as unpaid now: it may go on for ever. */
-function restPaid(memory: ClaimMemory, rows: readonly ClaimCandidate[], now: number): void {
-  for (const row of rows) {
-    const { channelId } = row.channel;
-    if (row.totalClaimed > (memory.paid.get(channelId) ?? -1n)) continue;
-    backOff(memory.rests, channelId, { now, maxMs: maxRestMsOf(row) });
   }
 }
 
