@@ -43,6 +43,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     searchedTo: new Map(),
     resumeAfter: "",
     closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
+    nextEndsAt: 0,
     failedAt: undefined,
     overdueSince: undefined,
     overdueAfter: { queued: "", submitted: "" },

@@ -27,6 +27,8 @@ export interface WatchContext extends BlockWatchOptions {
    * Failed payments that are used, by no log: late ones may explain them before they are closed.
    */
   closingLogs: LateLogs;
+  /** The endpoints are asked for ends of failed payments no sooner than this. */
+  nextEndsAt: number;
   /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
   /** Time since when queued payments past their validity have been waiting for their end. */

@@ -1,14 +1,15 @@
 import { createRpcPool, systemClock } from "@coinslot/chain";
-import { startDevnet } from "@coinslot/devnet";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type Network, toLowerHex } from "@coinslot/protocol";
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
+import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import { silentLogger } from "../../logger.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { authorization, queue, stateOf } from "../../testing/ledger-payments.ts";
-import { startNodeProxy } from "../../testing/node-proxy.ts";
+import { type Intercept, startNodeProxy } from "../../testing/node-proxy.ts";
 import { signPayment } from "../../testing/payments.ts";
 import { idOf, submitAsStranger } from "../../testing/settling-actions.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
@@ -17,12 +18,27 @@ import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { watchFailed } from "./watch-failed.ts";
 
 const { join } = ledgerForEachTest("sqlite");
-const filterSchema = z.object({ address: z.string(), fromBlock: z.string().transform(Number) });
+/** `authorizationState(address,bytes32)`, EIP-3009. */
+const stateSelector = "0xe94a0102";
+const callSchema = z.object({ data: z.string() });
+/** A node on which no authorization was ever used. */
+const hiding: Intercept = async ({ method, params: [call] }, ask) => {
+  if (method === "eth_getLogs") return { result: [] };
+  const isState = callSchema.safeParse(call).data?.data.startsWith(stateSelector);
+  return isState ? { result: `0x${"0".repeat(64)}` } : ask();
+};
+const word = z.string();
+const filterSchema = z.object({
+  address: word,
+  fromBlock: word.transform(Number),
+  toBlock: word,
+  topics: z.tuple([z.tuple([word, word]), z.array(word), z.array(word)]),
+});
 
-/** The watch of a ledger's failed payments over a node. */
-async function begin(options: { rpcUrl: string; chainId: number; network: Network }) {
-  const { rpcUrl, chainId, network } = options;
-  const rpc = createRpcPool({ chainId, rpcUrls: [rpcUrl] });
+/** The watch of a ledger's failed payments over nodes. */
+async function begin(options: { rpcUrls: string[]; chainId: number; network: Network }) {
+  const { rpcUrls, chainId, network } = options;
+  const rpc = createRpcPool({ chainId, rpcUrls, patienceMs: 0, restMs: 1 });
   onTestFinished(() => rpc.close());
   const ledger = await join("one");
   const parts = { clock: systemClock, logger: silentLogger, emit: () => undefined };
@@ -31,18 +47,44 @@ async function begin(options: { rpcUrl: string; chainId: number; network: Networ
   onTestFinished(() => notifier.stop());
   let nowMs = 0;
   const watch = {
-    context: { ledger, notifier, clock: systemClock },
+    context: {
+      ledger,
+      notifier,
+      clock: { ...systemClock, now: () => nowMs },
+      logger: silentLogger,
+      times: { settlingMs: 0 },
+    },
     network: { network, rpc, serveAfter: () => 0, finalAfter: 0 },
     searchedTo: new Map<string, bigint>(),
     resumeAfter: "",
     failedAt: undefined,
     finalBlock: undefined,
     closingLogs: createLateLogs({ now: () => nowMs }),
+    nextEndsAt: 0,
   };
   const pass = (ms: number) => {
     nowMs += ms;
   };
   return { ledger, watch, pass };
+}
+
+/** A failed payment that a sender may execute. The ledger takes its time for over by default. */
+async function fail(devnet: Devnet, ledger: LedgerContext, validBefore = 1_000n) {
+  const { network, token, accounts, client } = devnet;
+  await devnet.mint({ to: accounts.buyer.address, amount: 1_000n });
+  const payTo = accounts.seller.address;
+  const paid = await signPayment({ network, asset: token, signer: accounts.buyer, payTo });
+  const { value, validAfter } = paid.authorization;
+  const id = await queue(ledger, {
+    id: idOf(paid),
+    value,
+    validBefore,
+    balance: { amount: 1_000n, blockNumber: await client.getBlockNumber() },
+    order: { payTo: toLowerHex(payTo), validAfter, signature: paid.signature },
+  });
+  const reason = "invalid_exact_evm_insufficient_balance";
+  await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }]);
+  return { id, paid };
 }
 
 it.each([
@@ -53,26 +95,14 @@ it.each([
   async (_, come, state) => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
-    const { network, token, accounts, client } = devnet;
-    await devnet.mint({ to: accounts.buyer.address, amount: 1_000n });
+    const { network, client } = devnet;
     let isLate = true;
     const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
       method === "eth_getLogs" && isLate ? { result: [] } : ask(),
     );
     onTestFinished(() => proxy.close());
-    const { ledger, watch, pass } = await begin({ ...devnet, rpcUrl: proxy.url });
-    const payTo = accounts.seller.address;
-    const paid = await signPayment({ network, asset: token, signer: accounts.buyer, payTo });
-    const { value, validAfter } = paid.authorization;
-    const id = await queue(ledger, {
-      id: idOf(paid),
-      value,
-      validBefore: 1_000n,
-      balance: { amount: 1_000n, blockNumber: await client.getBlockNumber() },
-      order: { payTo: toLowerHex(payTo), validAfter, signature: paid.signature },
-    });
-    const reason = "invalid_exact_evm_insufficient_balance";
-    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }]);
+    const { ledger, watch, pass } = await begin({ ...devnet, rpcUrls: [proxy.url] });
+    const { id, paid } = await fail(devnet, ledger);
     await submitAsStranger({ devnet }, paid);
     // Later than the blocks that each search repeats.
     await devnet.mine(20);
@@ -86,6 +116,76 @@ it.each([
     expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
   },
 );
+
+describe("a failed payment whose execution the first endpoint hides", () => {
+  /** The first endpoint shows no use of the payment, or another one. */
+  async function hide(other: Intercept, options: { liar?: Intercept; validBefore?: bigint } = {}) {
+    const { liar = hiding, validBefore } = options;
+    const devnet = await startDevnet();
+    onTestFinished(() => devnet.stop());
+    const rpcUrls: string[] = [];
+    for (const intercept of [liar, other]) {
+      const proxy = await startNodeProxy(devnet.rpcUrl, intercept);
+      onTestFinished(() => proxy.close());
+      rpcUrls.push(proxy.url);
+    }
+    const { ledger, watch, pass } = await begin({ ...devnet, rpcUrls });
+    const { id, paid } = await fail(devnet, ledger, validBefore);
+    const look = async () => {
+      await devnet.mine();
+      await watchFailed(watch, await devnet.client.getBlockNumber());
+      const watched = await findFailed(ledger, { network: devnet.network, limit: 10 });
+      return watched.length === 1 ? "watched" : stateOf(ledger, id);
+    };
+    return { devnet, paid, look, pass };
+  }
+
+  it("is confirmed by another", async () => {
+    const { devnet, paid, look } = await hide((_, ask) => ask());
+    await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    expect(await look()).toBe("confirmed");
+  });
+
+  it("waits for another that does not answer, ten minutes at most", async () => {
+    let isSilent = true;
+    const { devnet, paid, look, pass } = await hide(async (_, ask) =>
+      isSilent ? { error: { code: -32000, message: "header not found" } } : ask(),
+    );
+    await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    for (let count = 0; count < 4; count += 1) {
+      expect(await look()).toBe("watched");
+      pass(140_000);
+    }
+    isSilent = false;
+    expect(await look()).toBe("confirmed");
+  });
+
+  it("is closed once another was silent for ten minutes", async () => {
+    const { look, pass } = await hide(async () => ({ error: { code: -32000, message: "no" } }));
+    for (let count = 0; count < 5; count += 1) {
+      expect(await look()).toBe("watched");
+      pass(140_000);
+    }
+    expect(await look()).toBe("failed");
+  });
+
+  it("is not closed by a cancellation that the first endpoint makes up", async () => {
+    const makeUp: Intercept = async (call, ask) => {
+      if (call.method !== "eth_getLogs") return hiding(call, ask);
+      const { topics, toBlock } = filterSchema.parse(call.params[0]);
+      const [[, cancelled], ...others] = topics;
+      const place = { blockNumber: toBlock, transactionHash: `0x${"0c".repeat(32)}` };
+      return { result: [{ ...place, topics: [cancelled, ...others.flat()] }] };
+    };
+    const options = { liar: makeUp, validBefore: 2n ** 40n };
+    const { devnet, paid, look } = await hide((_, ask) => ask(), options);
+    expect(await look()).toBe("watched");
+    await submitAsStranger({ devnet }, paid);
+    expect(await look()).toBe("confirmed");
+  });
+});
 
 it("searches each token from its own start, where the logs of another stay unreadable", async () => {
   const devnet = await startDevnet();
@@ -102,7 +202,7 @@ it("searches each token from its own start, where the logs of another stay unrea
     return ask();
   });
   onTestFinished(() => proxy.close());
-  const { ledger, watch } = await begin({ rpcUrl: proxy.url, chainId, network });
+  const { ledger, watch } = await begin({ rpcUrls: [proxy.url], chainId, network });
   for (const asset of [unreadable, readable]) {
     const id = await queue(ledger, { id: authorization({ network, asset }) });
     const reason = "invalid_exact_evm_transaction_failed";

@@ -2,22 +2,24 @@ import { closePayments, type LostPayment } from "../../ledger/maintenance/close-
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { readBlockTime } from "../../ledger/queries/common-time.ts";
-import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
-import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import { readFinalBlock } from "./final-block.ts";
+import { findEnds, firstBlockOf } from "./find-ends.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** The part of the watch over blocks that the watch over failed payments needs. */
 interface FailedWatch
   extends Pick<
     WatchContext,
-    "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock" | "closingLogs"
+    "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock" | "closingLogs" | "nextEndsAt"
   > {
-  context: Pick<SettlementContext, "ledger" | "notifier" | "clock">;
+  context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger"> & {
+    times: Pick<SettlementContext["times"], "settlingMs">;
+  };
   network: Pick<SettlementNetwork, "network" | "rpc" | "serveAfter" | "finalAfter">;
 }
 
@@ -53,38 +55,38 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<Los
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
   // Between two polls of the chain, the sweeps have nothing new to search.
   const searchable = failed.filter(
-    ({ payment }) => startOf(watch, payment) <= head && (searchedTo.get(payment.id) ?? -1n) < head,
+    (each) => startOf(watch, each) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
-  const lost: LostPayment[] = [];
+  let spent: OrderedPayment[] = [];
   if (searchable.length > 0) {
     const found = await findExecutions({
       rpc: network.rpc,
       payments: searchable,
-      fromBlock: ({ payment }) => startOf(watch, payment),
+      fromBlock: (each) => startOf(watch, each),
       toBlock: head,
       finalAfter: network.finalAfter,
     });
-    const { unsettled, lost: spent } = await recordExecutions(watch, found, head);
-    lost.push(...spent);
+    const recorded = await recordExecutions(watch, found, head);
+    spent = recorded.spent;
     for (const each of searchable) {
-      if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
+      if (!recorded.unsettled.has(each)) searchedTo.set(each.payment.id, head);
     }
   }
-  return [...lost, ...(await closeOver(watch, failed, head))];
+  return closeEnded(watch, [...spent, ...(await findOver(watch, failed, head))], head);
 }
 
 /**
- * Returns the payments to look for again in the same blocks: nothing in them is certain yet. And
- * those that are lost.
+ * Returns the payments to look for again in the same blocks: nothing in them is certain yet. Among
+ * them are those that were used for something else, or cancelled, at depth, by one node.
  */
 async function recordExecutions(
   { context, network }: FailedWatch,
   found: ReadonlyMap<OrderedPayment, Execution>,
   head: bigint,
-): Promise<{ unsettled: Set<OrderedPayment>; lost: LostPayment[] }> {
+): Promise<{ unsettled: Set<OrderedPayment>; spent: OrderedPayment[] }> {
   const { ledger, notifier } = context;
   const confirmed: ConcludedPayment[] = [];
-  const usedOtherwise: string[] = [];
+  const spent: OrderedPayment[] = [];
   const unsettled = new Set<OrderedPayment>();
   for (const [each, execution] of found) {
     const { id } = each.payment;
@@ -97,64 +99,55 @@ async function recordExecutions(
       // Not deep enough yet. Or reserved again meanwhile: if it is given up, this looks for it once
       // more.
       if (changed.length === 0) unsettled.add(each);
-    } else if (
-      execution.outcome === "spent" &&
-      execution.blockNumber <= head - BigInt(network.finalAfter)
-    ) {
-      usedOtherwise.push(id);
     } else {
       unsettled.add(each);
+      const isFinal =
+        execution.outcome === "spent" && execution.blockNumber <= head - BigInt(network.finalAfter);
+      if (isFinal) spent.push(each);
     }
   }
-  const lost = await closePayments(ledger, usedOtherwise);
   notifier.publish(confirmed);
-  return { unsettled, lost };
+  return { unsettled, spent };
 }
 
-async function closeOver(
+/** Those whose time is over at depth, by one node. */
+async function findOver(
   watch: FailedWatch,
   failed: readonly OrderedPayment[],
   head: bigint,
-): Promise<LostPayment[]> {
+): Promise<OrderedPayment[]> {
   const { context, network, searchedTo } = watch;
   const height = head - BigInt(network.finalAfter);
   const final = await readFinalBlock(watch, network.rpc, height);
   if (final === undefined) return [];
   const time = await readBlockTime(context.ledger, final);
-  const over = failed.filter(
+  return failed.filter(
     ({ payment }) => payment.validBefore <= time && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
-  const closed = await withoutLateLogs(watch, over, head);
-  const lost = await closePayments(
-    context.ledger,
-    closed.map(({ payment }) => payment.id),
-  );
-  // A payment that is left is searched from its beginning once more.
-  for (const { payment } of over) searchedTo.delete(payment.id);
+}
+
+/** Closes those that are over at each endpoint, and confirms those that one shows as executed. */
+async function closeEnded(
+  watch: FailedWatch,
+  ended: readonly OrderedPayment[],
+  head: bigint,
+): Promise<LostPayment[]> {
+  const { context, searchedTo } = watch;
+  const { ledger, clock, times } = context;
+  if (ended.length === 0 || clock.now() < watch.nextEndsAt) return [];
+  const { found, over } = await findEnds(watch, ended);
+  await recordExecutions(watch, found, head);
+  const ids = over.map(({ payment }) => payment.id);
+  const lost = await closePayments(ledger, ids);
+  for (const id of ids) searchedTo.delete(id);
+  // An endpoint that is behind, or silent, is no reason to ask the others at each block.
+  if (over.length < ended.length) watch.nextEndsAt = clock.now() + times.settlingMs;
   return lost;
 }
 
-/**
- * Those that are unused. A used one may have paid in the last block of its time, whose logs are
- * late: one that no log explains is left for a while.
- */
-async function withoutLateLogs(
-  { network, closingLogs }: FailedWatch,
-  over: readonly OrderedPayment[],
-  head: bigint,
-): Promise<OrderedPayment[]> {
-  if (over.length === 0) return [];
-  const payments = over.map(({ payment }) => payment);
-  const { rpc } = network;
-  const states = await readAuthorizationStates({ rpc, payments, blockNumber: head });
-  return over.filter(
-    ({ payment }, index) => states[index] === false || !closingLogs.mayCome(payment.id),
-  );
-}
-
-function startOf({ searchedTo }: FailedWatch, payment: PendingPayment): bigint {
-  const first = BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0) + 1n;
-  const searched = searchedTo.get(payment.id);
+function startOf({ searchedTo }: FailedWatch, each: OrderedPayment): bigint {
+  const first = firstBlockOf(each);
+  const searched = searchedTo.get(each.payment.id);
   if (searched === undefined) return first;
   const next = searched + 1n - lateBlocks;
   return next > first ? next : first;
