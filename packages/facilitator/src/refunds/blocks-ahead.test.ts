@@ -20,11 +20,18 @@ async function beginAhead() {
   await here.devnet.mine(3);
   const node = await startNodeAhead(here.devnet, lies);
   onTestFinished(() => node.close());
+  let aheadMs = 0;
   const facilitator = await here.start({
     refunds: withFloat.refunds,
     network: { ...withFloat.network, rpcUrls: [node.url, here.devnet.rpcUrl] },
+    now: () => Date.now() + aheadMs,
   });
-  return { here, node, facilitator, lies };
+  /** Lets time pass, on the chain too. */
+  async function pass(seconds: number): Promise<void> {
+    await here.devnet.client.increaseTime({ seconds });
+    aheadMs += seconds * 1_000;
+  }
+  return { here, node, facilitator, lies, pass };
 }
 
 it("a refund of a payment that stands in a block which another endpoint has not come to waits", async () => {
@@ -48,25 +55,37 @@ it("a refund of a payment that stands in a block which another endpoint has not 
   expect(await balanceOf(floatAccount.address)).toBe(10_000n);
 });
 
-it("a refund in a block that another endpoint has not come to is not final, and sent again", async () => {
-  const { here, node, facilitator, lies } = await beginAhead();
-  const { devnet, balanceOf } = here;
-  const payment = await settled(facilitator, here);
-  await vi.waitFor(async () => {
-    await devnet.mine(1);
-    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
-  }, patience);
-  Object.assign(lies, { ahead: 100n, isArmed: true });
-  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
-  const { operation = "" } = await becomes(facilitator, here, refund, { state: "confirmed" });
-  await vi.waitFor(async () => {
-    await devnet.mine(1);
-    expect(await facilitator.payments.get(operation)).toMatchObject({ finalAt: expect.anything() });
-  }, patience);
-  const shown = node.shownAsUsed();
-  await vi.waitFor(() => expect(node.shownAsUsed()).toBeGreaterThan(shown + 2), patience);
-  expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "confirmed" });
-  lies.ahead = 0n;
-  await becomes(facilitator, here, refund, { state: "final" });
-  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
-});
+it.each([
+  ["final", "that another endpoint comes to", 100n],
+  ["final", "that no chain comes to", 1_000_000_000n],
+  ["not final", "that no chain comes to", 1_000_000_000n],
+])(
+  "a refund whose operation is %s in a made-up block %s is not final, and sent again",
+  async (depth, _, ahead) => {
+    const { here, node, facilitator, lies, pass } = await beginAhead();
+    const { devnet, balanceOf } = here;
+    const payment = await settled(facilitator, here);
+    await vi.waitFor(async () => {
+      await devnet.mine(1);
+      expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+    }, patience);
+    Object.assign(lies, { ahead, isArmed: true });
+    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+    const { operation = "" } = await becomes(facilitator, here, refund, { state: "confirmed" });
+    if (depth === "final") {
+      await vi.waitFor(async () => {
+        await devnet.mine(1);
+        expect(await facilitator.payments.get(operation)).toMatchObject({
+          finalAt: expect.anything(),
+        });
+      }, patience);
+      const shown = node.shownAsUsed();
+      await vi.waitFor(() => expect(node.shownAsUsed()).toBeGreaterThan(shown + 2), patience);
+    }
+    expect(await facilitator.refunds.get(refund.id)).toMatchObject({ state: "confirmed" });
+    lies.ahead = 0n;
+    if (ahead > 100n) await pass(4_000);
+    await becomes(facilitator, here, refund, { state: "final" });
+    expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+  },
+);

@@ -1,23 +1,16 @@
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
-import type { Inclusion, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import { getPayments } from "../ledger/queries/list-payments.ts";
 import type { RefundChange } from "../ledger/refunds/move-refund.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
-import { undoFinalPayments } from "../ledger/transactions/undo-final-blocks.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { planResumed } from "../settle/fleet/plan-payments.ts";
 import { findUse } from "./find-use.ts";
+import { followConfirmed } from "./follow-confirmed.ts";
 import { followOperatorsTransaction } from "./paid-by-operator.ts";
 import { readRefund } from "./read-chain.ts";
-import { later, looks, type RefundsContext } from "./refunds-context.ts";
-
-const inNoBlock = {
-  transaction_hash: null,
-  block_number: null,
-  block_hash: null,
-  confirmed_at: null,
-} as const;
+import { inNoBlock, later, looks, type RefundsContext } from "./refunds-context.ts";
 
 /** A failed operation that is valid for less is left to expire, and is signed anew. */
 const minValidSeconds = 60n;
@@ -32,32 +25,15 @@ export async function followRefund(
 ): Promise<RefundChange | undefined> {
   const { ledger } = refunds.context;
   const settlement = refunds.settlements.get(row.network);
-  if (row.cause === "operator_paid") return followOperatorsTransaction(refunds, row, settlement);
+  const { state, cause } = row;
+  if (settlement === undefined) return later(refunds, looks.waiting, { state, cause });
+  if (cause === "operator_paid") return followOperatorsTransaction(refunds, row, settlement);
   if (row.operation_id === null) return followAdopted(refunds, row, settlement);
   const [operation] = await getPayments(ledger, [row.operation_id]);
   if (operation === undefined) return signAgain(refunds);
   switch (operation.state) {
-    case "confirmed": {
-      const { inclusion, confirmedAt, authorization } = operation;
-      const isLast = operation.finalAt !== undefined && settlement !== undefined;
-      const at = { account: authorization.payer, blockNumber: inclusion?.blockNumber ?? 0 };
-      const vote = isLast ? await findUse(settlement, row, at) : "confirmed";
-      if (vote === "denied" && settlement !== undefined && inclusion !== undefined) {
-        const takenBack = await takeBack(refunds, { row, settlement, operation, inclusion });
-        if (takenBack !== undefined) return takenBack;
-      }
-      const isDisputed = vote === "disputed" || vote === "denied";
-      const finalAt = vote === "confirmed" ? operation.finalAt : undefined;
-      return later(refunds, vote === "confirmed" ? looks.soon : looks.waiting, {
-        state: finalAt === undefined ? "confirmed" : "final",
-        cause: isDisputed ? "chain" : null,
-        transaction_hash: inclusion?.transactionHash ?? null,
-        block_number: inclusion?.blockNumber ?? null,
-        block_hash: inclusion?.blockHash ?? null,
-        confirmed_at: confirmedAt ?? null,
-        final_at: finalAt ?? null,
-      });
-    }
+    case "confirmed":
+      return followConfirmed(refunds, { row, operation, settlement });
     case "failed":
       if (operation.closedAt !== undefined) return signAgain(refunds);
       return retryFailed(refunds, { row, operation, settlement });
@@ -66,38 +42,6 @@ export async function followRefund(
     default:
       return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
   }
-}
-
-/**
- * A final operation that no endpoint has executed: its receipt was false. It is queued again, as
- * after a reorganisation deeper than final. The token uses its nonce once, so a false denial pays
- * nothing twice. `undefined`: retention has deleted its signature, and nothing can send it.
- */
-async function takeBack(
-  refunds: RefundsContext,
-  options: {
-    row: RefundRow;
-    settlement: NetworkSettlement;
-    operation: LedgerPayment;
-    inclusion: Inclusion;
-  },
-): Promise<RefundChange | undefined> {
-  const { row, settlement, operation, inclusion } = options;
-  const { ledger, logger } = refunds.context;
-  const { blockNumber: number, blockHash: hash } = inclusion;
-  const undone = await undoFinalPayments(ledger, {
-    network: row.network,
-    ids: [operation.id],
-    blocks: [{ number, hash }],
-    unusedAtBlock: number,
-  });
-  if (!undone.some(({ id }) => id === operation.id)) return undefined;
-  logger.error(
-    { refund: row.id, payment: row.payment_id, transactionHash: inclusion.transactionHash },
-    "a refund was final by a false receipt: no endpoint has executed it, and it is sent again",
-  );
-  planResumed(settlement, operation.id);
-  return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
 }
 
 /** Its authorization is over, unused or used for another amount: the chain is asked which. */
@@ -120,7 +64,7 @@ async function retryFailed(
   options: {
     row: RefundRow;
     operation: LedgerPayment;
-    settlement: NetworkSettlement | undefined;
+    settlement: NetworkSettlement;
   },
 ): Promise<RefundChange | undefined> {
   const { row, operation, settlement } = options;
@@ -128,7 +72,7 @@ async function retryFailed(
   const { value, validBefore, authorization, attempts } = operation;
   const wait = later(refunds, looks.waiting, { state: "sent", cause: "chain", ...inNoBlock });
   const nowSeconds = BigInt(Math.floor(ledger.now() / 1000));
-  if (settlement === undefined || validBefore < nowSeconds + minValidSeconds) return wait;
+  if (validBefore < nowSeconds + minValidSeconds) return wait;
   const float = authorization.payer;
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
   // The watch over failed payments confirms it.
@@ -144,11 +88,11 @@ async function retryFailed(
 async function followAdopted(
   refunds: RefundsContext,
   row: RefundRow,
-  settlement: NetworkSettlement | undefined,
+  settlement: NetworkSettlement,
 ): Promise<RefundChange> {
   const { ledger } = refunds.context;
   const { float, transaction_hash: hash } = row;
-  if (settlement === undefined || float === null || hash === null) return signAgain(refunds);
+  if (float === null || hash === null) return signAgain(refunds);
   const { network } = settlement;
   const value = ledger.dialect.amount.decode(row.amount);
   const reading = await readRefund(network, row, { accounts: [float], float: undefined, value });
@@ -167,7 +111,9 @@ async function followAdopted(
   } as const;
   const { blockNumber } = receipt;
   const isDeep = depth >= network.finalAfter;
-  const vote = isDeep && (await findUse(settlement, row, { account: float, blockNumber }));
+  const vote =
+    isDeep &&
+    (await findUse(settlement, row, { account: float, blockNumber, validBefore: undefined }));
   if (vote === "denied") return signAgain(refunds);
   if (vote === "confirmed") {
     return later(refunds, 0, {

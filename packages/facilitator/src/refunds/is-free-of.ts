@@ -1,8 +1,7 @@
-import { blockByNumber, parseBlockHeader, type RpcRequester } from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
-import { readBlockTime } from "../ledger/queries/common-time.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { isConfirmed } from "./is-confirmed.ts";
+import { isOver } from "./is-over.ts";
 import { readUses } from "./read-chain.ts";
 import type { RefundsContext } from "./refunds-context.ts";
 
@@ -13,7 +12,8 @@ import type { RefundsContext } from "./refunds-context.ts";
  *
  * The last form of the row's account has to be over at depth. A block that was final at that very
  * head is past its `validBefore`. A later head says nothing: the nonce may have been used between
- * the two. An endpoint that has not come there denies it, also one that is stuck.
+ * the two. An endpoint that has not come there denies it, also one that is stuck. Where the chain
+ * has stood still, a node that makes up blocks would decide alone.
  */
 export async function isFreeOf(
   { context, settlements }: Pick<RefundsContext, "context" | "settlements">,
@@ -26,20 +26,14 @@ export async function isFreeOf(
   const { ledger } = context;
   const end = accounts.some((each) => each === row.float) ? row.valid_before : null;
   const validBefore = end === null ? undefined : ledger.dialect.amount.decode(end);
-
-  async function isOver(endpoint: RpcRequester, height: bigint): Promise<boolean> {
-    if (validBefore === undefined) return true;
-    if (height < 0n) return false;
-    const final = parseBlockHeader(await endpoint.request(blockByNumber(height)));
-    return final !== undefined && validBefore <= (await readBlockTime(ledger, final));
-  }
-
   return isConfirmed(settlement, { kind: "no use", of: row.id }, async (endpoint, head) => {
     const { usedBy, isUnreadable } = await readUses(endpoint, row, {
       accounts,
       blockNumber: head.number,
     });
     if (usedBy.length > 0) return false;
-    return isUnreadable ? undefined : isOver(endpoint, head.number - BigInt(finalAfter));
+    if (isUnreadable) return undefined;
+    const height = head.number - BigInt(finalAfter);
+    return validBefore === undefined || isOver(ledger, { endpoint, height, validBefore });
   });
 }

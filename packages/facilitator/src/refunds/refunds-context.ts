@@ -37,6 +37,14 @@ export const looks = {
   busy: 0.2,
 } as const;
 
+/** Columns of a refund that stands in no block. */
+export const inNoBlock = {
+  transaction_hash: null,
+  block_number: null,
+  block_hash: null,
+  confirmed_at: null,
+} as const;
+
 /** A change, with the pause until the next look, as one of `looks`. */
 export function later(
   { context }: Pick<RefundsContext, "context">,

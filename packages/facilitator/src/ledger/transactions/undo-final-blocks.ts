@@ -59,7 +59,7 @@ export async function findInFinalBlocks({ db }: LedgerReads, walk: Walk): Promis
   };
 }
 
-/** Final payments, or transactions, whose blocks have left the chain. */
+/** Payments, or transactions, whose blocks have left the chain, or never stood on it. */
 export interface LeftRows {
   network: Network;
   ids: readonly string[];
@@ -71,9 +71,10 @@ export interface LeftRows {
 }
 
 /**
- * Takes back final payments whose blocks have left the chain. `confirmed` → `submitted` with their
- * transaction, which is open again; → `queued` where it is not final here. They are followed as
- * after any reorganisation: sent again, found in another block, or ended.
+ * Takes back payments whose blocks have left the chain. `confirmed` → `submitted` with their
+ * transaction, which is open again; → `queued` where it is in no such block here. They are followed
+ * as after any reorganisation: sent again, found in another block, or ended. One that is not final
+ * is taken back, too: a block that a node has made up far above the chain never becomes final.
  *
  * A transaction that the relayer has opened again may be settled at this moment. Its receipt then
  * names no outcome for confirmed payments. So its payments leave it: another sender's execution is
@@ -98,15 +99,19 @@ export function undoFinalPayments(
     await dialect.insertMany<LedgerSchema, "deep_reversals">(
       transaction,
       "deep_reversals",
-      rows.map((row) => ({
-        payment_id: row.id,
-        network,
-        block_number: row.block_number ?? 0,
-        block_hash: row.block_hash ?? "0x",
-        transaction_hash: row.transaction_hash,
-        final_at: row.final_at ?? 0,
-        reversed_at: now,
-      })),
+      rows.flatMap((row) =>
+        row.final_at === null
+          ? []
+          : {
+              payment_id: row.id,
+              network,
+              block_number: row.block_number ?? 0,
+              block_hash: row.block_hash ?? "0x",
+              transaction_hash: row.transaction_hash,
+              final_at: row.final_at,
+              reversed_at: now,
+            },
+      ),
       { keys: ["payment_id"], replace: reversalColumns },
     );
     await transaction
@@ -154,7 +159,7 @@ interface Writing {
   dialect: Dialect;
 }
 
-/** `final` → `open` for the transactions that carried these payments, in blocks that have left. */
+/** → `open` for the transactions that carried these payments, in blocks that have left. */
 async function reopenCarriers(
   { transaction, dialect }: Writing,
   { ids, blocks }: LeftRows,
@@ -172,7 +177,7 @@ async function reopenCarriers(
     .updateTable("transactions")
     .set(notIncluded)
     .where("id", "in", dialect.among(wanted))
-    .where("state", "=", is("final"))
+    .where("state", "in", [is("settled"), is("final")])
     .where(isIn(blocks))
     .returning("id")
     .execute();
@@ -196,7 +201,6 @@ async function selectLeft(
     .select(leftColumns)
     .where("network", "=", network)
     .where("state", "=", is("confirmed"))
-    .where("final_at", "is not", null)
     .where(isIn(blocks))
     .where(({ exists, selectFrom }) =>
       exists(
