@@ -29,15 +29,24 @@ export interface VerificationRange {
   isIndexed(block: number): boolean;
 }
 
+/** Numbers of blocks. */
+export interface RangeLimits {
+  span: number;
+  reach: number;
+}
+
 /**
  * Chooses the next blocks of a segment such that known transfers stand at both ends. Then an answer
- * that is empty, cut, or of a node that lags cannot agree. Where nothing is known within the widest
- * range, the end stays open.
+ * that is empty, cut, or of a node that lags cannot agree. The range ends at its last transfer, or
+ * up to the next one is asked for, too. Blocks too far below the next one are a range of their own,
+ * whose end stays open.
+ *
+ * `span`: the most blocks of the range. `reach`: the most that are asked for at once.
  */
 export async function chooseRange(
   { chain, database }: ChainContext,
   { tokens, from, next }: Segment,
-  span: number,
+  { span, reach }: RangeLimits,
 ): Promise<VerificationRange> {
   const cap = Math.min(next, from + span);
   const count = Math.max(1, Math.floor(chain.transfersPerRequest / tokens.length));
@@ -55,19 +64,19 @@ export async function chooseRange(
   const end = ends.length > 0 ? Math.min(...ends) : lastStored >= from ? lastStored : undefined;
   const range = { from, next: end === undefined ? cap : end + 1 };
   const asked = { ...range };
-  // One known transfer below: an answer that begins later does not have it.
-  const known = Math.max(...before);
-  const reach = Math.min(chain.maxBlocksPerRequest, 2 * span);
-  if (known >= 0 && range.next - known <= reach) asked.from = known;
   let hasKnownEnd = end !== undefined;
   if (end === undefined) {
     const above = await Promise.all(
       tokens.map((token) => findBlockOfTransfer(database, { token, from: cap, count: 1 })),
     );
-    const next = Math.min(...above.map((block) => block ?? Number.POSITIVE_INFINITY));
-    hasKnownEnd = next - asked.from < reach;
-    if (hasKnownEnd) asked.next = next + 1;
+    const witness = Math.min(...above.map((block) => block ?? Number.POSITIVE_INFINITY));
+    hasKnownEnd = witness - from < reach;
+    if (hasKnownEnd) asked.next = witness + 1;
+    else asked.next = range.next = Math.min(cap, witness - reach + 1);
   }
+  // One known transfer below: an answer that begins later does not have it.
+  const known = Math.max(...before);
+  if (known >= 0 && asked.next - known <= reach) asked.from = known;
   const { chainId } = chain;
   const indexed = await readCoverage(database.kysely, tokens);
   const stored = await readStored(database.kysely, { chainId, tokens, range: asked });
@@ -76,18 +85,24 @@ export async function chooseRange(
 }
 
 /**
- * The blocks of a range that a second reading proves; empty where nothing is stored. The densest
- * one: a node that limits the logs of a block cuts there. And the last with stored transfers: an
- * answer that is cut within it still has its known end.
+ * The blocks of a range that a second reading proves. Where transfers are stored, the densest one:
+ * a node that limits the logs of a block cuts there. And the last with stored transfers: an answer
+ * that is cut within it still has its known end. Else a random one, or the last ones in turn where
+ * the end is open: a node that lags lacks these first.
  */
-export function blocksToProve({ stored, range }: VerificationRange): number[] {
+export function blocksToProve(
+  { stored, range, hasKnownEnd }: VerificationRange,
+  { reading, random }: { reading: number; random: () => number },
+): number[] {
   const counts = new Map<number, number>();
   for (const { position } of stored.rows) {
     const number = blockOfPosition(position);
     if (number >= range.from && number < range.next)
       counts.set(number, (counts.get(number) ?? 0) + 1);
   }
-  if (counts.size === 0) return [];
+  if (counts.size === 0 && hasKnownEnd)
+    return [range.from + Math.floor(random() * (range.next - range.from))];
+  if (counts.size === 0) return [Math.max(range.from, range.next - 1 - reading)];
   let densest = Math.max(...counts.keys());
   const last = densest;
   for (const [number, count] of counts) if (count > (counts.get(densest) ?? 0)) densest = number;

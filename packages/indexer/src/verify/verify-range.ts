@@ -53,6 +53,8 @@ export interface RangeQuestion extends VerificationQuestion {
    * word counts for one block at a time, which its receipts prove and the others name.
    */
   isContradicted: boolean;
+  /** Number of readings of the same range before. */
+  reading: number;
 }
 
 /** Number of blocks decided by their receipts before an answer is thrown away, or taken. */
@@ -61,21 +63,18 @@ const proofsAtOnce = 8;
 const maxMends = 64;
 
 /**
- * Reads a range for the second time, and decides every difference by receipts. The densest block
- * and the last one are always proven, or a random one where nothing is stored. Throws an error that
- * makes the caller ask another endpoint, or for less.
+ * Reads a range for the second time, and decides every difference by receipts. Some blocks are
+ * always proven. Throws an error that makes the caller ask another endpoint, or for less.
  */
 export async function verifyRange(
   context: ChainContext,
   endpoint: RpcEndpointHandle,
-  { segment, chosen, anchor, isContradicted, signal }: RangeQuestion,
+  { segment, chosen, anchor, isContradicted, reading, signal }: RangeQuestion,
 ): Promise<Verdict> {
   const { tokens } = segment;
   const { asked, range } = chosen;
   const addresses = tokens.map(({ address }) => address);
-  const known = blocksToProve(chosen);
-  const atRandom = () => range.from + Math.floor(context.random() * (range.next - range.from));
-  const samples = known.length > 0 ? known : [atRandom()];
+  const samples = blocksToProve(chosen, { reading, random: context.random });
   const place = { fromBlock: asked.from, toBlock: asked.next - 1 };
   const [logs, ...outcomes] = await requestOnChainOf(endpoint, anchor, {
     calls: [getTransferLogs(place, addresses), ...samples.flatMap(receiptsCalls)],
@@ -165,7 +164,8 @@ export async function verifyRange(
   ): Promise<void> {
     const answers = await Promise.all(blocks.map(read)).catch((cause: unknown) => {
       signal.throwIfAborted();
-      const isContradiction = contents.some(isOwn) && judgeFailure(cause).kind === "ask-less";
+      const isContent = blocks.some((block) => contents.includes(block));
+      const isContradiction = isContent && judgeFailure(cause).kind === "ask-less";
       if (!isContradiction) throw cause;
       throw new ContradictionError("An answer differs, and has no receipts", { cause });
     });

@@ -27,7 +27,10 @@ const attempts = 12;
 /** Number of disputed ranges at which the whole segment is left for later. */
 const maxDisputes = 4;
 const pauseMs = 100;
-/** Required number of empty answers where no known transfer bounds a range. */
+/**
+ * Required number of empty answers where no known transfer bounds a range; each proves another one
+ * of its last blocks.
+ */
 const readingsOfOpenEnd = 5;
 
 /**
@@ -50,7 +53,9 @@ export async function verifySegment(
   const started = rewrites.count;
   const disputes: DisputedRangeError[] = [];
   let { from } = segment;
-  let span = chain.maxBlocksPerRequest;
+  const { maxBlocksPerRequest } = chain;
+  let span = maxBlocksPerRequest;
+  let reach = maxBlocksPerRequest;
   let failures = 0;
   /** Whether an endpoint has answered for the range, and did not agree. */
   let isAnswered = false;
@@ -61,7 +66,7 @@ export async function verifySegment(
     const [base] = await readWindow(context.database.kysely, chain.chainId);
     if (base === undefined || base.number < agreed.number) return;
     const next = Math.min(segment.next, readers.begin(from));
-    const chosen = await chooseRange(context, { ...segment, from, next }, span);
+    const chosen = await chooseRange(context, { ...segment, from, next }, { span, reach });
     const width = chosen.range.next - chosen.range.from;
     if (failures >= attempts) {
       disputes.push(new DisputedRangeError(chosen.range, cause));
@@ -85,14 +90,16 @@ export async function verifySegment(
         failures = 0;
         isAnswered = false;
         readers.agreed();
-        span = Math.min(chain.maxBlocksPerRequest, 2 * span);
+        span = Math.min(maxBlocksPerRequest, 2 * span);
+        reach = Math.min(maxBlocksPerRequest, 2 * reach);
         continue;
       }
       if (verdict.kind === "begun" && verdict.differences.length > 0) continue;
       failures += 1;
       isAnswered = true;
       readers.refused({ isContradiction: true });
-      // A single block is decided by its proof: the range shrinks until it is one.
+      // A single block is decided by its proof: the range shrinks until it is one. Its known end
+      // stays within reach.
       const isStuck = verdict.kind === "deceptive" || failures >= 2 * context.pool.endpoints.length;
       if (isStuck) {
         span = Math.max(1, Math.floor(width / 2));
@@ -114,6 +121,7 @@ export async function verifySegment(
       }
       // A smaller range is answered more easily, by fewer requests, for any reason of the failure.
       span = Math.max(1, Math.floor(width / 2));
+      if (!isContradiction) reach = Math.min(maxBlocksPerRequest, 2 * span);
       logger.warn({ chain: chain.name, ...chosen.range, error }, "A second reading failed");
       await sleep(clock, pauseMs, signal);
     }
@@ -134,7 +142,7 @@ async function readAgain(
     const endpoint = readers.next(isOpen);
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
     const isContradicted = readers.isContradicted();
-    verdict = await verifyRange(context, endpoint, { ...question, isContradicted });
+    verdict = await verifyRange(context, endpoint, { ...question, isContradicted, reading });
     // The added transfers are true, but may not be all: an answer that was cut adds its beginning.
     if (isOpen && verdict.kind === "agreed" && verdict.differences.length > 0)
       return { ...verdict, kind: "begun" };
