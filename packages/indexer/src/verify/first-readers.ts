@@ -2,8 +2,15 @@ import type { Segment } from "../history/plan-segments.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 
-/** Ranges of a token whose first readers are remembered: one for each change of the endpoint. */
-const maxRanges = 1_000;
+/**
+ * Ranges of a token whose first readers are remembered: one for each change of the endpoint. Beyond
+ * that the lowest are forgotten, which are verified first.
+ */
+const maxRanges = 100_000;
+
+interface Reading extends BlockRange {
+  endpoint: number;
+}
 
 /** Endpoints by which this process has read the blocks of each token for the first time. */
 export interface FirstReaders {
@@ -27,16 +34,15 @@ export interface FirstReaders {
 
 /** Memory of one writer. A second reading asks another endpoint than the first one did. */
 export function createFirstReaders(): FirstReaders {
-  /** By token; the newest last: it holds for blocks that were read again. */
-  const notes = new Map<number, (BlockRange & { endpoint: number })[]>();
+  /** By token: disjoint and ascending. */
+  const notes = new Map<number, Reading[]>();
 
   function of(token: KnownToken, block: number) {
-    let end = Number.POSITIVE_INFINITY;
-    for (const { from, next, endpoint } of (notes.get(token.id) ?? []).toReversed()) {
-      if (block >= from && block < next) return { endpoint, next: Math.min(end, next) };
-      if (from > block) end = Math.min(end, from);
-    }
-    return { endpoint: undefined, next: end };
+    const own = notes.get(token.id) ?? [];
+    const reading = own[findFirst(own, block)];
+    if (reading === undefined) return { endpoint: undefined, next: Number.POSITIVE_INFINITY };
+    if (reading.from > block) return { endpoint: undefined, next: reading.from };
+    return { endpoint: reading.endpoint, next: reading.next };
   }
 
   /** The first readers along a range, as one text. */
@@ -59,9 +65,7 @@ export function createFirstReaders(): FirstReaders {
       for (const { id } of tokens) {
         const own = notes.get(id) ?? [];
         notes.set(id, own);
-        const last = own.at(-1);
-        if (last?.endpoint === endpoint && last.next === from) last.next = next;
-        else own.push({ from, next, endpoint });
+        insert(own, { from, next, endpoint });
         if (own.length > maxRanges) own.shift();
       }
     },
@@ -72,4 +76,36 @@ export function createFirstReaders(): FirstReaders {
       return isSame ? [segment] : tokens.map((token) => ({ ...segment, tokens: [token] }));
     },
   };
+}
+
+/** Index of the first range that ends above a block. */
+function findFirst(ranges: readonly Reading[], block: number): number {
+  let low = 0;
+  let high = ranges.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ranges[middle]?.next ?? 0) > block) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Replaces the parts of ranges that a new one overlaps, and joins it with equal neighbours. */
+function insert(ranges: Reading[], reading: Reading): void {
+  const { endpoint } = reading;
+  let { from, next } = reading;
+  const first = findFirst(ranges, from - 1);
+  let end = first;
+  const rest: Reading[] = [];
+  for (let old = ranges[end]; old !== undefined && old.from <= next; old = ranges[++end]) {
+    if (old.endpoint === endpoint) {
+      from = Math.min(from, old.from);
+      next = Math.max(next, old.next);
+      continue;
+    }
+    if (old.from < from) rest.push({ ...old, next: Math.min(old.next, from) });
+    if (old.next > next) rest.push({ ...old, from: Math.max(old.from, next) });
+  }
+  const all = [...rest, { from, next, endpoint }].sort((a, b) => a.from - b.from);
+  ranges.splice(first, end - first, ...all);
 }
