@@ -5,7 +5,8 @@ import { dialectOf, type PathDialect } from "./path-dialect.ts";
 import { pathOf } from "./path-forms.ts";
 import { createPathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
-import { reaches, takesEmpty } from "./takes-empty.ts";
+import { pathsSeen } from "./takers.ts";
+import { takesEmpty } from "./takes-empty.ts";
 
 const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
 /** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
@@ -54,7 +55,7 @@ export function createEmptyWildcards(options: {
     const isSoldBelow = findSold(method, below) !== undefined;
     const isTaken = [...rootsOf(app)].some((root) => {
       const router = applicationRouter(root);
-      const seen = pathsSeen(router, { baseUrl, path, gate: options.gate?.() });
+      const seen = pathsSeen(router, { method, baseUrl, url, gate: options.gate?.() });
       return seen.some((each) => takesEmpty(router, { method, isSoldBelow }, each) === true);
     });
     if (!isTaken) return false;
@@ -69,23 +70,6 @@ export function createEmptyWildcards(options: {
     }
     return true;
   };
-}
-
-/**
- * The path as an application may see it, where mounts of applications and routers make the base.
- * One whose router holds the gate has brought the path to it.
- */
-function pathsSeen(
-  router: object,
-  { baseUrl, path, gate }: { baseUrl: string; path: string; gate: object | undefined },
-): string[] {
-  const mounts = baseUrl.split("/");
-  const paths = mounts.map((_, at) => ["", ...mounts.slice(at + 1)].join("/") + path);
-  if (gate === undefined) return paths;
-  const reaching = paths.filter((each) =>
-    reaches(router, { handler: gate, path: each, rest: path }),
-  );
-  return reaching.length > 0 ? reaching : paths;
 }
 
 function problemOf({ key }: Route, remedy: string): string {

@@ -1,20 +1,22 @@
 import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
+import { dearestOf } from "./dearest-key.ts";
 import { createEmptyWildcards } from "./empty-wildcards.ts";
 import {
-  climbs,
   cutTargetOf,
-  depthOf,
-  fetchedForms,
+  expressForms,
+  hasDotSegments,
   isPlainTarget,
-  pathForms,
+  servedReadings,
   targetsOf,
+  truncatedReadings,
 } from "./path-forms.ts";
-import { createPathRouter, type PathRouter } from "./path-router.ts";
+import { createPathRouter, type PathRouter, type RouteFilter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
 import { createSecondReading, type SecondReading } from "./second-reading.ts";
+import { isTakenByRoute, textsBesideGate } from "./takers.ts";
 
 /**
  * The paid route of a request. `malformed`: its path has no one meaning, or cannot be decoded for a
@@ -55,61 +57,61 @@ export function createRouteMatcher(
       found = { ...pathRoutersOf(app, routes), secondReading, isEmptyWildcard };
       routers.set(app, found);
     }
-    const forms = pathForms(targets);
-    const tree = treeOf(app, found, reading.gate?.());
-    const own = findInBoth(request, tree, forms);
-    if (own === "malformed" || own === "closed") return own;
-    const route = findFetched(request, tree, { own, targets, forms });
+    const tree = treeOf(request, found, reading.gate?.());
+    const route = findRoute(request, tree, targets);
     if (route !== undefined) return route;
+    const forms = targets.flatMap(allForms);
     if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
-    const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
-    const isMisread = cut.length > 0 && findInBoth(request, tree, pathForms(cut)) !== undefined;
+    const cut = targets.flatMap((target) => cutTargetOf(target) ?? []).flatMap(allForms);
+    const isMisread = cut.length > 0 && findInBoth(request, tree, cut) !== undefined;
     return isMisread ? "malformed" : undefined;
   };
 
   /**
-   * The one route as which a handler's `fetch` reads a path, too. Two have no one price. Without
-   * dot segments Express's own reading has it. But a handler may fetch what an earlier key sells,
-   * by the text of a parameter. Such paths are as deep.
+   * The key that a path fits as Express reads it. Servers of files, proxies and handlers that fetch
+   * may read another path. Then the dearest key sells it, but for escaped slashes that the key's
+   * own route takes. Keys whose prices cannot be compared have no one price.
    */
-  function findFetched(
+  function findRoute(
     request: Request,
     tree: Tree,
-    read: { own: Route | undefined; targets: readonly string[]; forms: readonly string[] },
+    targets: readonly string[],
   ): ReturnType<RouteMatcher> {
-    const { own, targets, forms } = read;
-    const others = fetchedForms(targets).filter((form) => !forms.includes(form));
-    if (others.length === 0) return own;
-    const find = (form: string) => findInBoth(request, tree, [form]);
-    if (own !== undefined && !targets.some(climbs)) {
-      const depths = new Set(forms.map(depthOf));
-      const isEarlier = (route: ReturnType<RouteMatcher>) =>
-        typeof route === "object" && routes.indexOf(route) < routes.indexOf(own);
-      const alike = others.filter((form) => depths.has(depthOf(form)));
-      return alike.some((form) => isEarlier(find(form))) ? "malformed" : own;
-    }
-    const fetched = new Set(others.map(find));
-    fetched.delete(undefined);
-    if (own !== undefined) {
+    const own = dearestOf(targets.map((target, at) => find(expressForms(target), at)));
+    if (own === "malformed" || own === "closed") return own;
+    const dearest = dearestOf([own, ...keysOf(servedReadings)]);
+    if (own === undefined || own === dearest || targets.some(hasDotSegments)) return dearest;
+    const truncated = dearestOf([own, ...keysOf(truncatedReadings)]);
+    return truncated === own && tree.isTakenByRoute(own) ? own : dearest;
+
+    function keysOf(readingsOf: (target: string) => string[][]): ReturnType<RouteMatcher>[] {
+      const keys = targets.flatMap((target, at) =>
+        readingsOf(target).map((forms) => find(forms, at)),
+      );
       // Escapes that only a second decoding has made reach no handler.
-      fetched.delete("malformed");
-      fetched.add(own);
+      return own === undefined ? keys : keys.filter((key) => key !== "malformed");
     }
-    const [route, another] = fetched;
-    return another === undefined ? route : "malformed";
+
+    /** Targets but the first are whole paths, which relative keys do not name. */
+    function find(forms: readonly string[], at: number): ReturnType<RouteMatcher> {
+      const found = findInBoth(request, tree, forms);
+      if (at === 0 || typeof found !== "object" || !tree.isRelative(found)) return found;
+      return findInBoth(request, tree, forms, (route) => !tree.isRelative(route));
+    }
   }
 
   function findInBoth(
     request: Request,
     tree: Tree,
     forms: readonly string[],
+    accepts?: RouteFilter,
   ): ReturnType<RouteMatcher> {
-    const own = findOwn(request, tree, forms);
+    const own = findOwn(request, tree, { forms, accepts });
     const { secondReading } = tree.found;
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
     const other = own === undefined ? tree.findOther() : secondReading.find(false);
-    const theirs = other?.(request.method, forms);
+    const theirs = other?.(request.method, forms, accepts);
     if (theirs === undefined) return own;
     if (theirs === "malformed") return own ?? "malformed";
     if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
@@ -121,14 +123,19 @@ export function createRouteMatcher(
 function findOwn(
   { method, url, originalUrl }: Request,
   { found: { loose, exact }, isAlike }: Tree,
-  forms: readonly string[],
+  { forms, accepts }: { forms: readonly string[]; accepts: RouteFilter | undefined },
 ): Route | "malformed" | undefined {
-  const found = loose(method, forms);
+  const found = loose(method, forms, accepts);
   if (found === undefined || exact === undefined) return found;
   // The code that has cut a prefix, or rewritten the path, need not distinguish as much.
   if (url !== originalUrl) return found;
-  const exactly = exact.find(method, forms);
+  const exactly = exact.find(method, forms, accepts);
   return exactly === found || isAlike() ? exactly : found;
+}
+
+/** A target in all its spellings and readings. */
+function allForms(target: string): string[] {
+  return [...expressForms(target), ...servedReadings(target).flat()];
 }
 
 /** The tree of routers as a request finds it. It is walked at most once for each question. */
@@ -138,14 +145,23 @@ interface Tree {
   isAlike(): boolean;
   /** The keys as another Express reads them, which may have been mounted since. */
   findOther(): PathRouter | undefined;
+  /** Returns whether the route of this key takes the path as Express reads it. */
+  isTakenByRoute(key: Route): boolean;
+  /** Returns whether this key is relative to the gate's mount, as routes beside the gate are. */
+  isRelative(key: Route): boolean;
 }
 
-function treeOf(app: Application, found: ApplicationRouters, gate: object | undefined): Tree {
+function treeOf(request: Request, found: ApplicationRouters, gate: object | undefined): Tree {
+  const { app, method, baseUrl, url } = request;
   const { exact, secondReading } = found;
+  const gated = { method, baseUrl, url, gate };
+  const texts = once(() => textsBesideGate(app, gated));
   return {
     found,
     isAlike: once(() => exact !== undefined && hasOnlyRoutersLike(app, exact.settings, gate)),
     findOther: once(() => secondReading?.find(true)),
+    isTakenByRoute: ({ path }) => isTakenByRoute(app, gated, path),
+    isRelative: ({ path }) => baseUrl !== "" && texts().has(path),
   };
 }
 

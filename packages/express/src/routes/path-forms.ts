@@ -19,18 +19,14 @@ export function isPlainTarget(target: string): boolean {
   return count === 0 || (count <= maxRuns && path.length <= maxLength);
 }
 
-/** Returns whether segments of two dots lead a target's path up, also once it is decoded. */
-export function climbs(target: string): boolean {
-  return climbsOf(target) > 0;
+/** Returns whether a target's path has segments of dots, also once it is decoded. */
+export function hasDotSegments(target: string): boolean {
+  const segments = segmentsOf(decode(pathOf(target)));
+  return segments.some((segment) => climbing.test(segment) || still.test(segment));
 }
 
 function climbsOf(target: string): number {
   return segmentsOf(decode(pathOf(target))).filter((segment) => climbing.test(segment)).length;
-}
-
-/** The number of a path's segments that hold text. */
-export function depthOf(target: string): number {
-  return pathOf(target).split("/").filter(Boolean).length;
 }
 
 /** A segment that leads a folder up; also escaped, since it may be decoded later. */
@@ -43,7 +39,6 @@ const dropped = /(?<![\0- ])[\0- ]+$|[\t\n\r]|[?#].*/gs;
 /** Signs that the URL standard reads in its own way, plain or decoded. */
 const fetchedUnlike = /\/\.|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
 const slash = /[/\\]/;
-const escapedSlash = /%2f/i;
 const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
 /** 32 forms. */
@@ -77,19 +72,35 @@ export function cutTargetOf(target: string): string | undefined {
 }
 
 /**
- * The paths under which a request may reach a handler. Mounted routers read a target with single
- * slashes in place of any of its runs. It also counts decoded and normalised, as servers of files
- * and proxies read it.
+ * The spellings of a target as Express's routers read it. Mounted ones read single slashes in place
+ * of any of its runs. A client may escape any sign, and escaped slashes are parts of parameters.
  */
-export function pathForms(targets: readonly string[]): string[] {
-  const forms = [...targets];
-  for (const target of targets) {
-    const path = pathOf(target);
-    if (!unusual.test(path)) continue;
-    forms.push(...singleSlashForms(path), ...normalForms(path));
-    if (escapedSlash.test(path)) forms.push(...escapedSlashForms(path));
-  }
-  return forms.length < 4 ? forms : [...new Set(forms)];
+export function expressForms(target: string): string[] {
+  const path = pathOf(target);
+  if (!unusual.test(path)) return [target];
+  return [...new Set([target, ...singleSlashForms(path), ...respelled(path)])];
+}
+
+/**
+ * Further readings of a target, each with its spellings: decoded and normalised, as by servers of
+ * files and proxies, or by a handler's `fetch`.
+ */
+export function servedReadings(target: string): string[][] {
+  const path = pathOf(target);
+  if (!unusual.test(path)) return [];
+  const readings = [...normalReadings(path), ...fetchedReadings(path)];
+  return [...new Map(readings.map((forms) => [forms.join(" "), forms])).values()];
+}
+
+/**
+ * The reading of a target by the `fetch` of a handler that puts decoded parameters into its path.
+ * Slashes stay escaped here.
+ */
+export function truncatedReadings(target: string): string[][] {
+  const path = pathOf(target);
+  if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
+  const parts = path.split(/(%2f|%5c)/i).map((part, at) => (at % 2 === 0 ? decode(part) : part));
+  return [expressForms(new URL(`http://host${parts.join("")}`).pathname)];
 }
 
 /**
@@ -123,10 +134,9 @@ function singleSlashForms(path: string): string[] {
 }
 
 /**
- * Decoded and encoded again but for escaped slashes, which parameters hold. With all slashes, and
- * with single ones.
+ * Decoded and encoded again but for escaped slashes. With all slashes, and with single ones.
  */
-function escapedSlashForms(path: string): string[] {
+function respelled(path: string): string[] {
   const parts = path.split(escapedSlashes).map((part) => encode(decode(part)));
   const form = parts.join("%2F");
   return [form, form.replace(runs, "/")];
@@ -139,13 +149,13 @@ export function pathOf(target: string): string {
 }
 
 /**
- * Decoded once, with single slashes and no dot segments; plainly, and encoded again. A backslash is
- * a slash to some servers, and to a file system of Unix a character of a name.
+ * Decoded once, with single slashes and no dot segments. A backslash is a slash to some servers,
+ * and to a file system of Unix a character of a name.
  */
-function normalForms(path: string): string[] {
+function normalReadings(path: string): string[][] {
   const decoded = decode(path);
-  const forms = normalFormsOf(decoded.replaceAll("\\", "/"));
-  return decoded.includes("\\") ? [...forms, ...normalFormsOf(decoded)] : forms;
+  const forms = normalForms(decoded.replaceAll("\\", "/"));
+  return decoded.includes("\\") ? [forms, normalForms(decoded)] : [forms];
 }
 
 /**
@@ -154,17 +164,15 @@ function normalForms(path: string): string[] {
  * resolves dot segments: `/a//../b` is `/a/b`. It drops tabs, and ends a decoded path at a question
  * mark.
  */
-export function fetchedForms(targets: readonly string[]): string[] {
-  const paths = targets.map(pathOf).filter((path) => fetchedUnlike.test(path));
-  if (paths.length === 0) return [];
-  const forms = paths
-    .flatMap((path) => (path.startsWith("/") ? [path, decode(path)] : []))
-    .flatMap(splitsOf)
-    .flatMap(({ mount, rest }) => {
-      const fetched = new URL(`http://host${rest}`).pathname;
-      return [fetched, ...normalFormsOf(rest)].map((form) => mount + form);
-    });
-  return [...new Set([...new Set(forms)].flatMap((form) => [form, ...normalForms(form)]))];
+function fetchedReadings(path: string): string[][] {
+  if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
+  const readings = [path, decode(path)].flatMap(splitsOf).flatMap(({ mount, rest }) => {
+    const fetched = new URL(`http://host${rest}`).pathname;
+    return [[fetched], normalForms(rest)].map((forms) => forms.map((form) => mount + form));
+  });
+  const forms = new Set(readings.flat());
+  const spelled = readings.map((each) => [...each, ...respelled(each[0] ?? "")]);
+  return [...spelled, ...[...forms].flatMap(normalReadings)];
 }
 
 /**
@@ -190,7 +198,8 @@ function segmentsOf(path: string): string[] {
   return path.split(slash).map((part) => part.replace(dropped, ""));
 }
 
-function normalFormsOf(decoded: string): string[] {
+/** A decoded path with single slashes and no dot segments; plainly, and encoded again. */
+function normalForms(decoded: string): string[] {
   const segments: string[] = [];
   for (const segment of decoded.split("/")) {
     if (segment === "..") segments.pop();

@@ -5,11 +5,19 @@ import { createPathIndex } from "./path-index.ts";
 import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
 
-/** The first route that fits one of these paths; `malformed`: one of them cannot be decoded. */
+/**
+ * The first route that fits one of these paths, of those accepted; `malformed`: one of them cannot
+ * be decoded.
+ */
 export type PathRouter = (
   method: string,
   paths: readonly string[],
+  accepts?: RouteFilter,
 ) => Route | "malformed" | undefined;
+
+export type RouteFilter = (route: Route) => boolean;
+
+type VerbRouter = (path: string, accepts?: RouteFilter) => number | "malformed" | undefined;
 
 /**
  * Bound of the path cache, for each verb; cached paths are of targets of at most `maxTarget`
@@ -34,8 +42,8 @@ export function createPathRouter(options: {
 }): PathRouter {
   const { routes, settings } = options;
   const verbs = new Set(routes.map(({ verb }) => verb));
-  const byVerb = new Map<string, (path: string) => number | "malformed" | undefined>();
-  return (method, paths) => {
+  const byVerb = new Map<string, VerbRouter>();
+  return (method, paths, accepts) => {
     const verb = verbOf(method);
     let find = byVerb.get(verb);
     if (find === undefined) {
@@ -44,7 +52,7 @@ export function createPathRouter(options: {
     }
     let first = routes.length;
     for (const path of paths) {
-      const index = find(path);
+      const index = find(path, accepts);
       if (index === "malformed") return "malformed";
       if (index !== undefined && index < first) first = index;
     }
@@ -62,7 +70,7 @@ export function createPathRouter(options: {
   }
 
   // One router for each verb, so that every match ends its search, and the search is synchronous.
-  function createVerbRouter(wanted: string): (path: string) => number | "malformed" | undefined {
+  function createVerbRouter(wanted: string): VerbRouter {
     const router = emptyRouterLike(options.router, settings);
     let found: number | "malformed" | undefined;
     const index = createPathIndex<Pattern>();
@@ -75,13 +83,17 @@ export function createPathRouter(options: {
     const isEmpty = index.all().length === 0;
     const response = {};
     const known = new Map<string, typeof found>();
-    return (path) => {
+    return (path, accepts) => {
       if (isEmpty) return undefined;
-      const key = keyOf(path);
+      const key = accepts === undefined ? keyOf(path) : undefined;
       if (key !== undefined && known.has(key)) return known.get(key);
       found = undefined;
       const pathname = readPathname(path);
-      const patterns = pathname === undefined ? index.all() : index.find(pathname);
+      const fitting = pathname === undefined ? index.all() : index.find(pathname);
+      const patterns = fitting.filter(({ number }) => {
+        const each = routes[number];
+        return each !== undefined && accepts?.(each) !== false;
+      });
       route(path, patterns.flatMap(layersOf));
       if (key === undefined) return found;
       // Paths come from outside: invented ones must not fill the memory.

@@ -81,8 +81,8 @@ export function createSecondReading(options: {
 
   /** The earlier route of two readings; `malformed` where neither finds one, and one is that. */
   function earliest(one: PathRouter, two: PathRouter): PathRouter {
-    return (method, paths) => {
-      const [a, b] = [one(method, paths), two(method, paths)];
+    return (...request) => {
+      const [a, b] = [one(...request), two(...request)];
       if (typeof a !== "object") return typeof b === "object" ? b : (a ?? b);
       return typeof b === "object" && routes.indexOf(b) < routes.indexOf(a) ? b : a;
     };
@@ -95,8 +95,8 @@ export function createSecondReading(options: {
       ? routes.map((each) => ({ ...each, path: inExpress4(each.path) }))
       : routes;
     const find = createPathRouter({ router: like, routes: theirs, settings });
-    return (method, paths) => {
-      const found = find(method, paths);
+    return (...request) => {
+      const found = find(...request);
       return typeof found === "object" ? routes[theirs.indexOf(found)] : found;
     };
   }

@@ -1,5 +1,6 @@
 import { layersOf } from "./application-router.ts";
 import { servesAllMethods, servesMethod } from "./route-methods.ts";
+import { isRouter, matchOf, pathsOf, restOf, textsOf } from "./takers.ts";
 
 /** Optional parts of Express 5 at the end of a path, and a wildcard there outside of them. */
 const optionalEnd = /(?:\{[^{}]*\})+\/?$/;
@@ -67,33 +68,6 @@ function routeTakesEmpty(
   return isPlain && !servesAllMethods(route) ? false : undefined;
 }
 
-function textsOf(route: object): string[] {
-  return pathsOf(route).filter((each) => typeof each === "string");
-}
-
-function pathsOf(route: object): unknown[] {
-  return [Reflect.get(route, "path")].flat(Number.POSITIVE_INFINITY);
-}
-
-/** Returns whether a path leads through these routers to a handler that sees the rest of it. */
-export function reaches(
-  router: object,
-  target: { handler: object; path: string; rest: string },
-): boolean {
-  const { handler, path, rest } = target;
-  return layersOf(router).some((layer) => {
-    const taken = matchOf(layer, path);
-    if (taken === undefined) return false;
-    const route: unknown = Reflect.get(layer, "route");
-    const isRoute = route instanceof Object;
-    const below = isRoute ? path : restOf(path, taken.path);
-    return (isRoute ? layersOf(route) : [layer]).some(({ handle }) => {
-      if (handle === handler) return below === rest;
-      return isRouter(handle) && reaches(handle, { handler, path: below, rest });
-    });
-  });
-}
-
 /**
  * Returns whether the end of a path has matched nothing: a wildcard, or optional parts behind a
  * slash. A wildcard that starts a router's path takes the slash of its root.
@@ -128,35 +102,4 @@ function routerTakesEmpty(
   path: string,
 ): boolean | undefined {
   return isRouter(handle) ? takesEmpty(handle, request, path) : undefined;
-}
-
-function isRouter(handle: unknown): handle is object {
-  return handle instanceof Function && Array.isArray(Reflect.get(handle, "stack"));
-}
-
-/** The path that a layer leaves to the router behind it. */
-function restOf(path: string, taken: string): string {
-  const rest = path.slice(taken.length);
-  return rest.startsWith("/") ? rest : `/${rest}`;
-}
-
-/**
- * The part of a path that a layer matches, and its parameters. Older routers return a boolean, and
- * keep both on the layer. They read them at once after a match of their own.
- */
-function matchOf(layer: object, path: string): { path: string; params: object } | undefined {
-  const match: unknown = Reflect.get(layer, "match");
-  if (typeof match !== "function") return undefined;
-  let found: unknown;
-  try {
-    found = Reflect.apply(match, layer, [path]);
-  } catch {
-    // A parameter that cannot be decoded reaches no handler.
-    return undefined;
-  }
-  const result = found === true ? layer : found;
-  if (!(result instanceof Object)) return undefined;
-  const [part, params]: unknown[] = [Reflect.get(result, "path"), Reflect.get(result, "params")];
-  if (typeof part !== "string" || typeof params !== "object") return undefined;
-  return { path: part, params: params ?? {} };
 }
