@@ -167,6 +167,20 @@ function addSpent(
   ];
 }
 
+/** Lowers an open booking to an amount; 0 frees it. No effect on a smaller one. */
+export function lowerBooking(
+  state: BudgetState,
+  { nonce, amount }: { nonce: string; amount: bigint },
+): BudgetState {
+  const isHigher = (each: Booking) => each.id.nonce === nonce && each.amount > amount;
+  if (!state.open.some(isHigher)) return state;
+  if (amount === 0n) return releaseBooking(state, nonce);
+  return {
+    ...state,
+    open: state.open.map((each) => (isHigher(each) ? { ...each, amount } : each)),
+  };
+}
+
 /** Frees the amount of a payment that was not made and never will be. */
 export function releaseBooking(state: BudgetState, nonce: string): BudgetState {
   const open = state.open.filter((each) => each.id.nonce !== nonce);

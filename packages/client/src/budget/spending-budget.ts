@@ -7,6 +7,7 @@ import {
   bringUpToDate,
   hourOf,
   isOpen,
+  lowerBooking,
   needsTrustedClock,
   openBooking,
   releaseBooking,
@@ -68,6 +69,8 @@ export interface SpendingBudget {
    * @throws PaymentError as `book`
    */
   bookExposure(request: ExposureRequest): Promise<Booked>;
+  /** Lowers the booking of a channel to this exposure. It never raises it, and needs no room. */
+  lowerExposure(request: ExposureRequest): Promise<void>;
   /** Counts a part of the exposure of a channel as spent today. The rest stays booked. */
   spendExposure(part: ExposureRequest): Promise<void>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
@@ -164,6 +167,11 @@ export function createSpendingBudget(options: {
     book,
     bookExposure: (request) =>
       book({ ...request, validBefore: noEnd, insteadOf: [request.id.nonce], isExposure: true }),
+    lowerExposure: ({ id, asset, amount }) =>
+      store.update((state) => ({
+        state: lowerBooking(state, { nonce: id.nonce, amount: inBucket(asset, amount) }),
+        result: undefined,
+      })),
     spendExposure: ({ id, asset, amount, host }) =>
       store.update((state) => {
         const hour = hourOf(Math.max(now(), state.bookedAt));

@@ -1,5 +1,5 @@
-import { depositNonce } from "@coinslot/protocol";
 import { findAsset, type SpendableAsset } from "../budget/spending-policy.ts";
+import { settledHistorySeconds } from "../chain/chain-reader.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { type ChannelRecord, exposureOf, larger, smaller } from "./channel-record.ts";
 import type { ChannelStore } from "./channel-store.ts";
@@ -36,17 +36,17 @@ export async function bookExposureOf(
   return booked.ok ? undefined : booked.message;
 }
 
-/** Lowers the booking to what this state leaves, before that state is stored. Asks no node. */
+/**
+ * Lowers the booking to the exposure of a stored state: all that was ever signed is stored first.
+ * A kill before it is made good once the room is needed.
+ */
 export async function lowerExposure(
   { context }: ChannelLedger,
-  before: ChannelRecord,
-  after: ChannelRecord,
+  stored: ChannelRecord,
 ): Promise<void> {
-  const asset = findAsset(context.assets, after.network, after.config.token);
-  const amount = exposureOf(after);
-  if (asset === undefined || amount >= exposureOf(before)) return;
-  if (amount === 0n) await context.budget.release(after.id);
-  else await context.budget.bookExposure({ ...bookingOf(after), asset, amount });
+  const asset = findAsset(context.assets, stored.network, stored.config.token);
+  if (asset === undefined) return;
+  await context.budget.lowerExposure({ ...bookingOf(stored), asset, amount: exposureOf(stored) });
 }
 
 /**
@@ -72,14 +72,17 @@ export async function learnCharged(
 
 /**
  * Takes over the state of the chain. An open deposit ends once its authorization is used, by each
- * endpoint that answers. It ends unused only if none says that it can still be executed.
+ * endpoint that answers. It ends with its time as well, used or not, once all endpoints say so.
+ * An endpoint whose head stands still is as good as away.
  *
  * One endpoint may deny a deposit, to be shown another one, or show as claimed what was not
  * signed. So the highest balance of all endpoints counts, and the lowest claimed sum. More than was
  * signed here is claimed once each endpoint has returned it: another one may just be away. The
  * store keeps the balance before, for `locked`, until endpoints of two hosts agree that it is gone.
+ * The booking of the exposure falls with it.
  *
- * @returns `undefined` when no endpoint returned the channel
+ * @returns the record with the balance to plan on, and the sums that count; `undefined` when no
+ * endpoint returned the channel
  */
 export async function lookAtChain(
   ledger: ChannelLedger,
@@ -87,83 +90,62 @@ export async function lookAtChain(
 ): Promise<{ record: ChannelRecord; chain: ChannelOnChain } | undefined> {
   const { context, store } = ledger;
   const nodes = context.chains.nodesOf(record.network);
-  const first = await readChannel(nodes, record);
-  if (first === undefined) return undefined;
-  const isDepositDead = await isDead(context, record);
   const known = store.find(record.id) ?? record;
   const { ceiling, deposit } = known;
-  const { isDepositUsed } = first;
-  const sumOf = (isOver: boolean) => known.balance + (isOver && deposit ? deposit.amount : 0n);
-  const isLower = first.balance < sumOf(isDepositUsed || isDepositDead);
-  const asksAll = isDepositUsed || isLower || first.claimed > ceiling;
-  const all = asksAll ? await readByAll(nodes, record) : [first];
-  const sums = agreedSums([first, ...all]);
-  const isByAll = all.length === nodes.length;
-  const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
-  const chain = { ...first, ...sums, claimed };
-  // A deposit that one endpoint calls used, and another one unused, may still be executed.
-  const isUse = isDepositUsed && (isByAll || !isLower) && all.every((each) => each.isDepositUsed);
-  const isOver = isUse || isDepositDead;
-  const mayBeThere = sumOf(isOver);
+  const first = await readChannel(nodes, known);
+  if (first === undefined) return undefined;
+  const now = Math.floor(context.now() / 1000);
+  const isPast = deposit !== undefined && now >= deposit.validBefore;
+  const asksAll =
+    isPast || first.isDepositUsed || first.balance < known.balance || first.claimed > ceiling;
+  const all = asksAll ? await readByAll(nodes, known) : [];
+  const seen = withoutStuck([first, ...all], now);
+  const isByAll = seen.length > nodes.length;
   const isProven = isByAll && context.chains.hasWitnesses(record.network);
-  const { balance } = chain;
-  const isLess = balance < mayBeThere;
-  if (isProven && isOver && !isUse) {
-    await lowerExposure(ledger, known, { ...known, balance, deposit: undefined });
-  }
+  const sums = agreedSums(seen);
+  const added = deposit?.amount ?? 0n;
+  const isUse =
+    seen.every((each) => each.isDepositUsed) && (isByAll || sums.balance >= known.balance + added);
+  const isExpired =
+    isPast && isByAll && seen.every(({ time }) => time >= (deposit?.validBefore ?? 0));
+  const isOver = isUse || isExpired;
+  const { balance } = sums;
+  // Endpoints that differ on an open deposit: stored by itself, and not in the balance too.
+  const isDisputed = !isOver && seen.some((each) => each.isDepositUsed);
+  const kept = isDisputed ? smaller(balance, larger(known.balance, balance - added)) : balance;
+  const mayBeThere = known.balance + (isOver ? added : 0n);
+  const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
+  const chain = { ...(seen[0] ?? first), ...sums, claimed };
   const after = store.update(record.id, (stored) => ({
     ...stored,
-    balance: isLess && !isProven ? mayBeThere : balance,
+    balance: isProven ? kept : larger(kept, mayBeThere),
     claimed,
     deposit: isOver ? undefined : stored.deposit,
     isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,
   }));
+  if (exposureOf(after) < exposureOf(known)) await lowerExposure(ledger, after);
   return { record: { ...after, balance }, chain };
 }
 
-/** Returns whether an open deposit can certainly not be executed any more, and never was. */
-async function isDead(
-  { chains, now }: ChannelLedger["context"],
-  { id, network, config, deposit }: ChannelRecord,
-): Promise<boolean> {
-  if (deposit === undefined || now() < deposit.validBefore * 1000) return false;
-  const nonce = depositNonce({ channelId: id, salt: deposit.salt });
-  const asked = { network, asset: config.token, payer: config.payer, nonce };
-  const { validBefore } = deposit;
-  const isExecutable = await chains.isExecutable({ id: asked, validBefore });
-  return isExecutable === false && (await chains.isUsed(asked)) === false;
+/** Leaves out endpoints whose head is far behind the newest one. The own clock bounds that one. */
+function withoutStuck(all: readonly ChannelOnChain[], now: number): ChannelOnChain[] {
+  const newest = Math.min(now, Math.max(...all.map(({ time }) => time)));
+  return all.filter(({ time }) => time + settledHistorySeconds >= newest);
 }
 
 /**
  * Stores the balance that all endpoints show, of one host as well: this payer has asked for the
- * rest, so it may have fallen. The largest counts.
- *
- * @returns `undefined` where an endpoint did not return it
- */
-async function acceptBalance(
-  { context, store }: ChannelLedger,
-  record: ChannelRecord,
-): Promise<bigint | undefined> {
-  const nodes = context.chains.nodesOf(record.network);
-  const all = await readByAll(nodes, record);
-  if (all.length < nodes.length) return undefined;
-  const { balance } = agreedSums(all);
-  store.update(record.id, (stored) => ({ ...stored, balance }));
-  return balance;
-}
-
-/**
- * Books the exposure anew after the balance has fallen: what no balance covers cannot be claimed.
+ * rest, so it may have fallen. The largest counts. What no balance covers cannot be claimed, and
+ * takes no room of the budget.
  */
 export async function freeExposure(ledger: ChannelLedger, record: ChannelRecord): Promise<void> {
-  const { context } = ledger;
-  const asset = findAsset(context.assets, record.network, record.config.token);
-  const balance = await acceptBalance(ledger, record);
-  if (asset === undefined || balance === undefined) return;
-  const amount = exposureOf({ ...record, balance });
-  const booking = bookingOf(record);
-  if (amount === 0n) await context.budget.release(record.id);
-  else if (amount < exposureOf(record)) {
-    await context.budget.bookExposure({ ...booking, asset, amount });
-  }
+  const { context, store } = ledger;
+  const nodes = context.chains.nodesOf(record.network);
+  const all = await readByAll(nodes, record);
+  if (all.length < nodes.length) return;
+  const { balance } = agreedSums(all);
+  await lowerExposure(
+    ledger,
+    store.update(record.id, (stored) => ({ ...stored, balance })),
+  );
 }

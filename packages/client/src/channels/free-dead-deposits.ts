@@ -1,6 +1,6 @@
 import { settledHistorySeconds } from "../chain/chain-reader.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
-import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import { type ChannelLedger, lookAtChain } from "./channel-ledger.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import type { Lanes } from "./lanes.ts";
 
@@ -30,8 +30,7 @@ export async function freeDeadDeposits(
     const held = await locks.tryAcquire(id);
     try {
       const record = held && store.find(id);
-      const seen = record && (await lookAtChain(ledger, record));
-      if (seen && seen.record.deposit === undefined) await freeExposure(ledger, seen.record);
+      if (record) await lookAtChain(ledger, record);
     } finally {
       held?.release();
     }

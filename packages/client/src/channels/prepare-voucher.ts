@@ -90,24 +90,23 @@ export async function prepareVoucher(
       deposit: next.deposit,
     };
   });
-  if (refusal !== undefined) await lowerExposure(ledger, next, stored);
+  if (refusal !== undefined) await lowerExposure(ledger, stored);
   // The store may have a higher balance, for its limits alone.
   const { balance } = record;
   return refusal ?? { record: { ...stored, balance }, ceiling, deposit, isNewDeposit };
 }
 
-/** Forgets a deposit whose signature never left this process, in the budget first. */
+/** Forgets a deposit whose signature never left this process. */
 export async function dropDeposit(
   ledger: ChannelLedger,
   { record: { id }, isNewDeposit }: PreparedVoucher,
 ): Promise<void> {
-  const known = ledger.store.find(id);
-  if (!isNewDeposit || known === undefined) return;
+  if (!isNewDeposit) return;
   try {
-    await lowerExposure(ledger, known, { ...known, deposit: undefined });
-    ledger.store.update(id, (stored) => ({ ...stored, deposit: undefined }));
+    const stored = ledger.store.update(id, (before) => ({ ...before, deposit: undefined }));
+    await lowerExposure(ledger, stored);
   } catch {
-    // Fail closed: it counts until it has expired.
+    // Fail closed: it counts until it has expired, or the room is needed.
   }
 }
 
