@@ -63,6 +63,7 @@ export async function startNodeAhead(devnet: Devnet, lies: AheadLies): Promise<N
       parentHash: number === head + 1n ? hash : hashOf(number - 1n),
       timestamp: quantity(BigInt(Math.floor(Date.now() / 1_000))),
       baseFeePerGas: "0x7",
+      gasLimit: "0x1c9c380",
     };
   }
 

@@ -1,9 +1,11 @@
 import type { SettleResponse } from "@coinslot/protocol";
 import { isHex, keccak256 } from "viem";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import * as z from "zod";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import type { Logger } from "../../logger.ts";
-import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { startNodeAhead } from "../../testing/node-ahead.ts";
+import { type Intercept, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { holdRequests } from "../../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
 
@@ -49,6 +51,18 @@ async function begin(lies: number, { by = 5, chainId }: { by?: number; chainId?:
   const countUsed = () =>
     here.devnet.client.getTransactionCount({ address: here.devnet.accounts.relayer.address });
   return { ...here, lying, warnings, options: { network, times, logger }, countUsed };
+}
+
+const blockSchema = z.object({ result: z.looseObject({}) });
+const countSchema = z.object({ result: z.string().transform(Number) });
+
+/** A node that adds to its next nonces. */
+function countMore(by: number): Intercept {
+  return async ({ method }, ask) => {
+    const answer = await ask();
+    if (method !== "eth_getTransactionCount") return answer;
+    return { result: `0x${(countSchema.parse(answer).result + by).toString(16)}` };
+  };
 }
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
@@ -145,6 +159,23 @@ describe("a node that reports a nonce above the true one", () => {
     expect(warnings).toContain("a node was wrong about the nonce");
   });
 
+  it.each([5, 100_000])(
+    "%i above it, for good, is outvoted while the node shows blocks that others lack",
+    async (by) => {
+      const { devnet, start, pay, options, countUsed } = await begin(0);
+      const ahead = await startNodeAhead(devnet, { ahead: 100n, isArmed: false });
+      onTestFinished(() => ahead.close());
+      const liar = await startNodeProxy(ahead.url, countMore(by));
+      onTestFinished(() => liar.close());
+      const rpcUrls = [liar.url, devnet.rpcUrl];
+      const facilitator = await start({ ...options, network: { ...options.network, rpcUrls } });
+      for (let count = 1; count <= 2; count += 1) {
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+        expect(await countUsed()).toBe(count);
+      }
+    },
+  );
+
   it("causes no second payment, even if a transaction counts as lost meanwhile", async () => {
     const { devnet, start, pay, options, countUsed, lying, balanceOf } = await begin(0);
     const facilitator = await start(options);
@@ -182,8 +213,11 @@ describe("a node that reports a nonce far below the true one", () => {
     const { devnet, start, pay, options, countUsed, balanceOf } = await begin(0);
     const { relayer, seller } = devnet.accounts;
     const stuck = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
-      if (method === "eth_blockNumber") return { result: "0x1" };
-      return method === "eth_getTransactionCount" ? { result: "0x1" } : ask();
+      if (method === "eth_getTransactionCount") return { result: "0x1" };
+      const answer = await ask();
+      if (method !== "eth_getBlockByNumber") return answer;
+      const { result } = blockSchema.parse(answer);
+      return { result: { ...result, number: "0x1", timestamp: "0x65000000" } };
     });
     onTestFinished(() => stuck.close());
     const rpcUrls = [...options.network.rpcUrls, stuck.url];

@@ -1,7 +1,14 @@
-import { type RpcCall, RpcResponseError, RpcUnavailableError } from "@coinslot/chain";
+import {
+  blockByNumber,
+  parseBlockHeader,
+  type RpcCall,
+  RpcResponseError,
+  RpcUnavailableError,
+} from "@coinslot/chain";
 import type { Address } from "@coinslot/protocol";
 import * as z from "zod";
 import type { SettlementNetwork } from "../context.ts";
+import { isStuck } from "../evidence/is-stuck.ts";
 import type { Relayer } from "./relayer-context.ts";
 
 const nonceSchema = z
@@ -14,8 +21,6 @@ const nonceSchema = z
  * suffice for. Dropped transactions leave a gap of those in flight.
  */
 export const maxGap = 256;
-/** An endpoint further behind is not asked for nonces. */
-const maxLagBlocks = 16;
 /** Further reads, all of which have to agree, for a number further ahead. */
 const farReads = 4;
 
@@ -28,10 +33,8 @@ const farReads = 4;
  * A number that is too low does less harm: nodes refuse a nonce that was used. Where all of them
  * do, `countRefusedNonces` counts.
  */
-export async function countUsedNonces(
-  { context, network, address, labels }: Relayer,
-  next: number,
-): Promise<number> {
+export async function countUsedNonces(relayer: Relayer, next: number): Promise<number> {
+  const { context, network, address, labels } = relayer;
   const { rpc } = network;
   const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
   let used = nonceSchema.parse(await rpc.request(count));
@@ -42,7 +45,7 @@ export async function countUsedNonces(
     used = Math.min(used, again);
   };
   if (used > next) {
-    for (const each of await countEverywhere(network, count)) if (each !== undefined) learn(each);
+    for (const each of await countEverywhere(relayer, count)) if (each !== undefined) learn(each);
   }
   const reads = used - next > maxGap ? farReads : 1;
   for (let read = 0; read < reads && used > next; read += 1) {
@@ -60,16 +63,16 @@ export async function countUsedNonces(
  * endpoint returns in several reads, of the right chain.
  */
 export async function countRefusedNonces(
-  { network, address }: Relayer,
+  relayer: Relayer,
   { used, next }: { used: number; next: number },
 ): Promise<number> {
-  const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
-  const first = await countEverywhere(network, count);
+  const count = { method: "eth_getTransactionCount", params: [relayer.address, "latest"] };
+  const first = await countEverywhere(relayer, count);
   const highest = Math.max(used, ...first.flatMap((each) => each ?? []));
   const reads = highest - next > maxGap ? farReads : 1;
   let agreed = first;
   for (let read = 0; read < reads; read += 1) {
-    const again = await countEverywhere(network, count);
+    const again = await countEverywhere(relayer, count);
     agreed = agreed.map((each, index) => (each === again[index] ? each : undefined));
   }
   return Math.max(used, ...agreed.flatMap((each) => each ?? []));
@@ -81,21 +84,24 @@ export async function countRefusedNonces(
  * relayer for ever whose ledger was restored.
  */
 async function countEverywhere(
-  { rpc: { endpoints, chainId }, watcher }: SettlementNetwork,
+  { context, network }: Pick<Relayer, "context" | "network">,
   count: RpcCall,
 ): Promise<(number | undefined)[]> {
+  const { endpoints, chainId } = network.rpc;
   if (endpoints.length < 2) return [];
-  const head = Number(watcher.latest()?.number ?? 0n);
-  return Promise.all(
+  const answers = await Promise.all(
     endpoints.map(async (endpoint) => {
-      const calls = [{ method: "eth_blockNumber" }, { method: "eth_chainId" }, count];
+      const calls = [blockByNumber("latest"), { method: "eth_chainId" }, count];
       const asked = await endpoint.requestMany(calls).catch(() => []);
-      const [block, chain, used] = asked.map(
-        (each) => nonceSchema.safeParse(each.ok ? each.result : undefined).data,
-      );
-      const isBehind = block === undefined || block + maxLagBlocks < head;
-      return isBehind || chain !== chainId ? undefined : used;
+      const [block, chain, used] = asked.map((each) => (each.ok ? each.result : undefined));
+      const isOurs = nonceSchema.safeParse(chain).data === chainId;
+      const head = isOurs ? parseBlockHeader(block) : undefined;
+      return { head, used: nonceSchema.safeParse(used).data };
     }),
+  );
+  const heads = answers.flatMap(({ head }) => head ?? []);
+  return answers.map(({ head, used }) =>
+    head === undefined || isStuck(head, heads, context.now()) ? undefined : used,
   );
 }
 
