@@ -98,10 +98,15 @@ describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance(question)).toBe(8n);
   });
 
+  const pruned = (method: string) =>
+    changing(method, (answer) => errorAnswer(answer, -32000, "missing trie node"));
+
   it.each([
-    ["makes up the balance of an address", "eth_call", "9".padStart(64, "0")],
-    ["denies the token's code before the first block", "eth_getCode", ""],
-  ])("are right after a node that %s tells the truth", async (_, method, word) => {
+    ["makes up the balance of an address", "eth_call", "9".padStart(64, "0"), honest],
+    ["makes up a balance alone", "eth_call", "9".padStart(64, "0"), pruned("eth_call")],
+    ["denies the token's code before the first block", "eth_getCode", "", honest],
+    ["denies the token's code alone", "eth_getCode", "", pruned("eth_getCode")],
+  ])("are right after a node that %s tells the truth", async (_, method, word, fault) => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;
     await devnet.mint({ to: seller, amount: 5n });
@@ -109,9 +114,11 @@ describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
     const tokens = [{ name: "usdt", address: devnet.token, startBlock: head + 1, decimals: 6 }];
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(changing(method, (answer) => ({ ...answer, result: `0x${word}` })));
+    const second = await startFaultProxy(devnet.rpcUrl);
+    second.set(fault);
     await devnet.mint({ to: seller, amount: 3n });
     const indexer = await startIndexer({
-      rpcUrls: [proxy.url, devnet.rpcUrl],
+      rpcUrls: [proxy.url, second.url],
       database: await createUrl(),
       chain: { tokens },
     });
@@ -129,6 +136,7 @@ describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
       mined += 1;
     }
     proxy.set(honest);
+    second.set(honest);
     await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) + 1n });
     expect(await indexer.readBalance(question)).toBe(14n);
   });

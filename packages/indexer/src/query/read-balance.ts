@@ -78,7 +78,8 @@ async function isReplaced(
 
 /**
  * Undefined where the chain has no answer: the block was replaced, or its state is not kept any
- * more. Undefined also where endpoints differ: a false opening would be kept.
+ * more. Undefined also where endpoints differ, or one of several answers alone: a false opening
+ * would be kept.
  */
 async function findOpening(
   context: BalanceContext,
@@ -86,8 +87,11 @@ async function findOpening(
   { block, gain }: AskedBalance,
 ): Promise<bigint | undefined> {
   try {
-    const [balance, ...others] = await askEach(context, question, block);
-    if (balance === undefined || others.some((other) => other !== balance)) return undefined;
+    const balances = await askEach(context, question, block);
+    const [balance] = balances;
+    const isShared = balances.length >= Math.min(2, context.pool.endpoints.length);
+    if (balance === undefined || !isShared || balances.some((other) => other !== balance))
+      return undefined;
     return wrapUint256(balance - gain);
   } catch (error) {
     if (error instanceof BalanceUnavailableError) return undefined;
