@@ -1,5 +1,5 @@
 import { migrate, openDatabase, registerEndpoints } from "@coinslot/storage";
-import { sql } from "kysely";
+import { sql, type Transaction } from "kysely";
 import { onTestFinished } from "vitest";
 import { addTransfers } from "../store/add-transfers.ts";
 import { bytesOfHex } from "../store/bytes.ts";
@@ -15,7 +15,7 @@ import { rollBack } from "../store/roll-back.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { indexerOutbox } from "../webhooks/indexer-outbox.ts";
-import { tellFinal } from "../webhooks/tell-final.ts";
+import { reopenTold, tellFinal } from "../webhooks/tell-final.ts";
 import { changeWatched } from "../webhooks/watched-addresses.ts";
 
 export const chainId = 31_337;
@@ -77,6 +77,9 @@ export async function openIndex(
     faults: [],
   });
   const range = (number: number) => ({ from: number, next: number + 1 });
+  async function tell(transaction: Transaction<IndexerSchema>): Promise<void> {
+    while (await tellFinal(transaction, dialect, chainId));
+  }
   return {
     database,
     outbox,
@@ -111,17 +114,18 @@ export async function openIndex(
       database.transaction(async (tx) => {
         const head = { number, timestampMs: 1_000, finalized: number };
         await updateChain(tx, dialect, { chainId, news: { head, isProgress: true } });
-        await tellFinal(tx, dialect, chainId);
+        await tell(tx);
       }),
     verify: (number: number) =>
       database.transaction(async (tx) => {
+        await reopenTold(tx, dialect, { tokenIds: [1], range: range(number) });
         await coverRange(tx, 1, range(number), "indexer_verified_ranges");
-        await tellFinal(tx, dialect, chainId);
+        await tell(tx);
       }),
     doubt: (from: number | null) =>
       database.transaction(async (tx) => {
         await updateChecks(tx, dialect, { chainId, news: { doubted_from: from } });
-        await tellFinal(tx, dialect, chainId);
+        await tell(tx);
       }),
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),

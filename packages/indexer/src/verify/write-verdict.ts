@@ -8,7 +8,7 @@ import { type BlockRange, coverRange, isCovered, readCoverage } from "../store/c
 import { eventsChannel } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { blockOfPosition } from "../store/position.ts";
-import { writeAndTell } from "../webhooks/tell-final.ts";
+import { reopenTold, writeAndTell } from "../webhooks/tell-final.ts";
 import type { VerificationRange } from "./choose-range.ts";
 import type { Verdict } from "./verify-range.ts";
 
@@ -68,6 +68,8 @@ export async function writeVerdict(
     const news = { repairedBlocks: differences.length, ...(proofs && { proofs }) };
     await updateChecks(transaction, dialect, { chainId, news });
     if (verdict.kind !== "agreed") return true;
+    const tokenIds = tokens.map(({ id }) => id);
+    await reopenTold(transaction, dialect, { tokenIds, range: chosen.range });
     for (const { id } of tokens)
       await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");
     return true;

@@ -110,6 +110,52 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     expect(await index.eventsOf()).toHaveLength(events.length);
   });
 
+  it("is reverted although it was final, where a reindex has not found it again, or otherwise", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    const told = ["a", "b", "c"].map((transaction, log) => ({ transaction, log }));
+    await index.include(1, "1", told);
+    await index.finalise(1);
+    await index.verify(1);
+    expect(await index.eventsOf()).toHaveLength(6);
+    await index.forget(1);
+    const found = [
+      { transaction: "a", log: 0 },
+      { transaction: "b", log: 1, amount: 7n },
+    ];
+    await index.include(1, "1", found, false);
+    await index.verify(1);
+    const events = (await index.eventsOf("whk_a", { hasAmount: true })).slice(6);
+    expect(events.filter((each) => !each.includes(" c "))).toEqual([
+      "reverted b 1 5",
+      "included b 1 7",
+      "final b 1 7",
+    ]);
+    expect(events.filter((each) => each.includes(" c "))).toEqual(["reverted c 1 5"]);
+  });
+
+  it.each([
+    ["log", "1", 4],
+    ["block", "false", 0],
+  ])("is included again where its first reading named another %s", async (_, block, log) => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, block, [
+      { transaction: "a", log },
+      { transaction: "a", log: 2 },
+    ]);
+    await index.finalise(1);
+    await index.forget(1);
+    const found = [{ transaction: "a" }, { transaction: "a", log: 2 }];
+    await index.include(1, "1", found, false);
+    await index.verify(1);
+    const events = (await index.eventsOf()).slice(2);
+    const count = (event: string) => events.filter((each) => each === event).length;
+    expect(count(`reverted a ${block}`)).toBe(count("included a 1"));
+    expect(count("included a 1")).toBe(block === "1" ? 1 : 2);
+    expect(count("final a 1")).toBe(2);
+  });
+
   it("begins with the first block after an address is watched, and ends with what was sent", async () => {
     const index = await openIndex(await createUrl());
     await index.include(1, "1", [{ transaction: "a" }]);

@@ -71,6 +71,20 @@ export async function finaliseTold(
   `.execute(transaction);
 }
 
+/** Forgets that transfers were told as final. */
+export async function openTold(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly ToldId[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await sql`
+    update indexer_told set final_at_ms = null where (token_id, position, endpoint_id) in (
+      select token_id, position, endpoint_id from ${recordsOf(dialect, rows)}
+    )
+  `.execute(transaction);
+}
+
 function recordsOf(dialect: Dialect, rows: readonly ToldId[]) {
   return dialect.records(
     "these",

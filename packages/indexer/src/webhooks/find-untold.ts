@@ -1,0 +1,60 @@
+import type { Dialect } from "@coinslot/storage";
+import { sql, type Transaction } from "kysely";
+import { hexOfBytes } from "../store/bytes.ts";
+import { logsPerBlock } from "../store/position.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import { findTokens } from "./describe-transfer.ts";
+import { toldOf } from "./tell-events.ts";
+import { readTold, type ToldRow } from "./told-transfers.ts";
+import { findWatchers } from "./watched-addresses.ts";
+
+/**
+ * The stored transfers in the transactions of told ones that are gone. They are for the same
+ * receivers, which do not know of them. A reindex finds such a transfer at another place than was
+ * told before: the number of its log, or the hash of its block, was false.
+ */
+export async function findUntold(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  gone: readonly ToldRow[],
+): Promise<ToldRow[]> {
+  const keyOf = (row: Pick<ToldRow, "token_id" | "transaction_hash">) =>
+    `${row.token_id} ${hexOfBytes(row.transaction_hash)}`;
+  const stored = [];
+  for (const row of new Map(gone.map((each) => [keyOf(each), each])).values())
+    stored.push(...(await readTransaction(transaction, row)));
+  if (stored.length === 0) return [];
+  const tokens = await findTokens(transaction, stored);
+  const sides = stored.flatMap((row) => [row.from_address, row.to_address].map(hexOfBytes));
+  const watchers = await findWatchers(transaction, dialect, sides);
+  const placeOf = (row: ToldRow) => `${row.token_id} ${row.position} ${row.endpoint_id}`;
+  const known = new Set((await readTold(transaction, dialect, stored)).map(placeOf));
+  const receivers = new Set(gone.map((row) => `${keyOf(row)} ${row.endpoint_id}`));
+  return stored.flatMap((row) => {
+    const token = tokens.get(row.token_id);
+    if (token === undefined) return [];
+    return toldOf(row, { token, watchers, dialect }).filter(
+      (each) => receivers.has(`${keyOf(each)} ${each.endpoint_id}`) && !known.has(placeOf(each)),
+    );
+  });
+}
+
+/** The transfers of a token in one transaction. */
+function readTransaction(
+  transaction: Transaction<IndexerSchema>,
+  { chain_id, token_id, transaction_hash: hash }: ToldRow,
+) {
+  return transaction
+    .selectFrom("indexer_transfers as transfer")
+    .innerJoin("indexer_blocks as block", (join) =>
+      join
+        .on("block.chain_id", "=", chain_id)
+        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(logsPerBlock)}`),
+    )
+    .where(sql<boolean>`substr(transfer.transaction_hash, 1, 8) = ${hash.subarray(0, 8)}`)
+    .where("transfer.transaction_hash", "=", hash)
+    .where("transfer.token_id", "=", token_id)
+    .selectAll("transfer")
+    .select(["block.hash as block_hash", "block.timestamp_ms"])
+    .execute();
+}
