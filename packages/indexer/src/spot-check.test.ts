@@ -87,6 +87,44 @@ describe.each(enginesByDay)("the spot check on $engine", ({ createUrl }) => {
     expect((await indexer.status()).role).toBe("writer");
   });
 
+  it("compares the balances of a token after one whose balances are not returned", async () => {
+    const devnet = await startChain();
+    const { client, accounts } = devnet;
+    const { address: to } = accounts.seller;
+    const address = await devnet.deployMisbehavingToken("honest");
+    await devnet.mint({ to, amount: 1_000n });
+    await devnet.mint({ to, amount: 1_000n, token: address });
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const found: string[] = [];
+    const tokens = [
+      { name: "usdt", address: devnet.token, decimals: 6 },
+      { name: "odd", address, decimals: 6 },
+    ];
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { tokens },
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: ({ token }) => found.push(token),
+    });
+    await expectExact(indexer, devnet, { blockchain: "devnet", token: "odd", address });
+    proxy.set(
+      changing("eth_call", (answer, { params }) =>
+        JSON.stringify(params[0]).includes(devnet.token.toLowerCase())
+          ? { ...answer, result: "0x" }
+          : answer,
+      ),
+    );
+    await client.writeContract({
+      address,
+      abi: misbehavingToken.abi,
+      functionName: "setBalance",
+      args: [to, 1_007n],
+    });
+    await expect.poll(() => found, { timeout: 20_000 }).toContain("odd");
+    expect(found).not.toContain("usdt");
+  });
+
   it("reports no difference that a node's next answer corrects", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;

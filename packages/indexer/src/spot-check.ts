@@ -6,6 +6,7 @@ import { findAnchor } from "./query/find-anchor.ts";
 import { readKnownBalance } from "./query/known-balance.ts";
 import { readTokenBalance } from "./rpc/read-token-balance.ts";
 import { hexOfBytes } from "./store/bytes.ts";
+import type { KnownToken } from "./store/known-token.ts";
 import { wrapUint256 } from "./store/wrap-uint256.ts";
 
 const confirmAfterMs = 1_000;
@@ -36,23 +37,26 @@ export async function spotCheck(
   while (!signal.aborted) {
     await sleep(clock, everyMs, signal).catch(() => undefined);
     if (signal.aborted) return;
-    try {
-      for (const difference of await findDifferences(context, options)) {
-        logger.error(difference, "A balance differs from the token's");
-        onDifference(difference);
+    for (const token of context.tokens)
+      try {
+        for (const difference of await findDifferences(context, token, options)) {
+          logger.error(difference, "A balance differs from the token's");
+          onDifference(difference);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        // No failure, neither a node's answer nor a listener's error, may end the work that is only
+        // watched.
+        const facts = { chain: chain.name, token: token.token, error };
+        logger.warn(facts, "Balances could not be compared");
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      // No failure, neither a node's answer nor a listener's error, may end the work that is only
-      // watched.
-      logger.warn({ chain: chain.name, error }, "Balances could not be compared");
-    }
   }
 }
 
-/** Checks the addresses of each token that moved last. */
+/** Checks the addresses of a token that moved last. */
 async function findDifferences(
-  { clock, database, pool, tokens, chain }: ChainContext,
+  { clock, database, pool, chain }: ChainContext,
+  token: KnownToken,
   {
     everyMs,
     addresses: count,
@@ -60,41 +64,39 @@ async function findDifferences(
   }: { everyMs: number; addresses: number; signal: AbortSignal },
 ): Promise<BalanceDifference[]> {
   const differences: BalanceDifference[] = [];
-  for (const token of tokens) {
-    const recent = await database.kysely
-      .selectFrom("indexer_transfers")
-      .select(["from_address", "to_address"])
-      .where("token_id", "=", token.id)
-      .orderBy("position", "desc")
-      .limit(count)
-      .execute();
-    const moved = recent.flatMap((row) => [row.to_address, row.from_address].map(hexOfBytes));
-    // The zero address, which mints and burns name, has no sum.
-    const addresses = new Set(moved.filter((address) => address !== zeroAddress).slice(0, count));
-    for (const address of addresses) {
-      const { gain, opening, block } = await readKnownBalance(database, { token, address });
-      // Without an opening there is no comparison: it would be taken from the same answer.
-      if (opening === undefined || block === undefined) continue;
-      const indexed = wrapUint256(gain + opening);
-      const anchor = await findAnchor(database, token.chainId, block);
-      if (anchor === undefined) continue;
-      const ask = () => readTokenBalance(pool, { token: token.address, address, block, anchor });
-      if (indexed === (await ask())) continue;
-      // A node that is adding a block may answer from the state after it. A difference is reported
-      // only if a later answer confirms it.
-      await sleep(clock, Math.min(everyMs, confirmAfterMs), signal);
-      const onChain = await ask();
-      if (indexed === onChain) continue;
-      const { number } = block;
-      differences.push({
-        chain: chain.name,
-        token: token.token,
-        address,
-        block: number,
-        indexed,
-        onChain,
-      });
-    }
+  const recent = await database.kysely
+    .selectFrom("indexer_transfers")
+    .select(["from_address", "to_address"])
+    .where("token_id", "=", token.id)
+    .orderBy("position", "desc")
+    .limit(count)
+    .execute();
+  const moved = recent.flatMap((row) => [row.to_address, row.from_address].map(hexOfBytes));
+  // The zero address, which mints and burns name, has no sum.
+  const addresses = new Set(moved.filter((address) => address !== zeroAddress).slice(0, count));
+  for (const address of addresses) {
+    const { gain, opening, block } = await readKnownBalance(database, { token, address });
+    // Without an opening there is no comparison: it would be taken from the same answer.
+    if (opening === undefined || block === undefined) continue;
+    const indexed = wrapUint256(gain + opening);
+    const anchor = await findAnchor(database, token.chainId, block);
+    if (anchor === undefined) continue;
+    const ask = () => readTokenBalance(pool, { token: token.address, address, block, anchor });
+    if (indexed === (await ask())) continue;
+    // A node that is adding a block may answer from the state after it. A difference is reported
+    // only if a later answer confirms it.
+    await sleep(clock, Math.min(everyMs, confirmAfterMs), signal);
+    const onChain = await ask();
+    if (indexed === onChain) continue;
+    const { number } = block;
+    differences.push({
+      chain: chain.name,
+      token: token.token,
+      address,
+      block: number,
+      indexed,
+      onChain,
+    });
   }
   return differences;
 }
