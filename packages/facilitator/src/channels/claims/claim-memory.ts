@@ -15,7 +15,7 @@ export interface ClaimMemory extends KnownReceivers {
   rests: Rests<Hex>;
   /** Highest sums that were paid finally, of channels that are due. */
   paid: Map<Hex, bigint>;
-  /** Channels that not all endpoints show as paid, until these are asked again. */
+  /** Channels that not all endpoints have shown as paid, until these are asked again. */
   disagreed: Rests<Hex>;
   look: ChannelLook;
   /** When all endpoints are asked next, by the clock. */

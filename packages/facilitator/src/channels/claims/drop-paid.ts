@@ -3,15 +3,18 @@ import { dropDue } from "../../ledger/channels/channel-dues.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readByEach } from "../watch/read-by-each.ts";
+import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import { isPast } from "./choose-claims.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
+
+/** Channels of one look: a slow endpoint returns them in its time, and no other decides alone. */
+const maxChannels = 1_000;
 
 /**
  * Takes channels off the dues of which nothing is to be claimed: the chain has paid all of it
  * finally, or too little is left. None of them is read again before its next charge. So each
- * endpoint that answers has to show the sum as claimed, finally. A channel that they disagree about
- * rests.
+ * endpoint that has a say has to show the sum as claimed, finally. A channel that they disagree
+ * about, or that one has not returned, rests.
  *
  * @returns the others
  * @throws DatabaseError
@@ -24,37 +27,30 @@ export async function dropPaid(
   const { context, settings, settlement } = channels;
   const { ledger, clock } = context;
   const now = clock.now();
+  const restOf = (channelId: Hex) => memory.disagreed.get(channelId)?.until ?? 0;
   /** The least sum that has to be claimed, by channel. */
-  const leastOf = new Map<Hex, bigint>();
-  const finalIds: Hex[] = [];
-  const headIds: Hex[] = [];
+  const wanted: [channelId: Hex, least: bigint][] = [];
   for (const due of dues) {
     const { charged, channelId } = due.channel;
-    if ((memory.disagreed.get(channelId)?.until ?? 0) > now) continue;
-    const final = due.state?.final;
-    const isPaid = (final?.totalClaimed ?? 0n) >= charged;
+    if (restOf(channelId) > now) continue;
     const isSmall = isDust(due, settings, ledger.now());
-    if (!isPaid && !isSmall) continue;
-    leastOf.set(channelId, isSmall ? charged - settings.claimCost + 1n : charged);
-    // A node may keep too few states for a final one.
-    (final === undefined ? headIds : finalIds).push(channelId);
+    if (!isSmall && (due.state?.final?.totalClaimed ?? 0n) < charged) continue;
+    wanted.push([channelId, isSmall ? charged - settings.claimCost + 1n : charged]);
   }
-  if (leastOf.size === 0) return [...dues];
+  if (wanted.length === 0) return [...dues];
+  // In turn: those that were not asked about lately come first.
+  wanted.sort(([a], [b]) => restOf(a) - restOf(b));
+  const leastOf = new Map(wanted.slice(0, maxChannels));
   const { finalAfter: depth } = settlement.network;
-  const votes = new Map([
-    ...(await readByEach(channels, { ids: finalIds, depth })),
-    ...(await readByEach(channels, { ids: headIds })),
-  ]);
+  const votes = await readByEach(channels, { ids: [...leastOf.keys()], depth });
   const left: ClaimableChannel[] = [];
   for (const due of dues) {
     const { channel } = due;
     const { channelId, charged } = channel;
     const least = leastOf.get(channelId);
-    const readings = votes.get(channelId) ?? [];
     const isAgreed =
       least !== undefined &&
-      readings.length > 0 &&
-      readings.every(({ totalClaimed }) => totalClaimed >= least);
+      isUnanimous(votes.get(channelId), ({ totalClaimed }) => totalClaimed >= least);
     if (isAgreed) memory.disagreed.delete(channelId);
     else if (least !== undefined) backOff(memory.disagreed, channelId, { now });
     if (!isAgreed || !(await dropDue(ledger, { ...channel, claimed: charged }))) left.push(due);

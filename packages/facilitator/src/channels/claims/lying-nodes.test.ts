@@ -13,6 +13,7 @@ import {
 import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
 import { type NodeCall, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { enginesByDay } from "../../testing/settling-devnet.ts";
+import { type Fault, fail } from "../../testing/silent-node.ts";
 
 /** As in the claiming devnet. */
 const finalAfter = 2;
@@ -115,6 +116,21 @@ describe.each(enginesByDay("sqlite"))(
       await here.drained(facilitator);
       await watched(finalAfter + 2);
       lie = undefined;
+      await channels.withdraw(config, 11_000n);
+      await here.claimed(price, config);
+    });
+
+    it("is made of such money where the other node answers by an error meanwhile", async () => {
+      await facilitator.close();
+      let fault: Fault | undefined = "refuses";
+      const other = await startNodeProxy(here.devnet.rpcUrl, (call, ask) => fail(fault, call, ask));
+      onTestFinished(other.close);
+      facilitator = await start([node.url, other.url]);
+      lie = { totalClaimed: price };
+      await channels.deposit(config, 1_000n, { salt: `0x${"1".repeat(64)}` });
+      await here.drained(facilitator);
+      await watched(finalAfter + 2);
+      [lie, fault] = [undefined, undefined];
       await channels.withdraw(config, 11_000n);
       await here.claimed(price, config);
     });

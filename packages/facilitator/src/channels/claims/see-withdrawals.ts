@@ -1,3 +1,4 @@
+import type { Hex } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
 import { backOff, firstRestMs } from "../back-off.ts";
@@ -64,13 +65,13 @@ function findSighting(
     due,
     votes,
     before,
-  }: { due: ClaimableChannel; votes: ChannelVotes; before: ReadonlySet<SightingId> },
+  }: { due: ClaimableChannel; votes: Map<Hex, ChannelVotes>; before: ReadonlySet<SightingId> },
 ): SightedChannel | undefined {
   const { channel, state } = due;
   const { channelId } = channel;
   if (state === undefined) return undefined;
   let found: SightedChannel | undefined;
-  for (const vote of votes.get(channelId) ?? []) {
+  for (const vote of votes.get(channelId)?.readings ?? []) {
     const sighting: SightingId = `${channelId}/${vote.endpoint}`;
     const isClaimable = claimableOf(channel, vote) > vote.totalClaimed;
     if (!isClaimable || moneyAtRisk(channel, vote) < claimCost || isUrgentAlike(due, vote))

@@ -4,7 +4,7 @@ import {
   FacilitatorError,
 } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
-import { readByEach } from "../watch/read-by-each.ts";
+import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import type { CallerRow } from "./claim-rows.ts";
 import type { HostedContext, HostedNetwork } from "./hosted-context.ts";
 import { readHead, readOne } from "./read-channel.ts";
@@ -55,10 +55,10 @@ function planRefund(
 }
 
 /**
- * Plans a refund by the channel as each endpoint that answers has it. The escrow gives back less
+ * Plans a refund by the channel as each endpoint that has a say has it. The escrow gives back less
  * where there is less: a signature for a balance that one node has made up takes claimed money.
  *
- * @throws FacilitatorError where the endpoints disagree, RpcError, ZodError, ChannelReadError
+ * @throws FacilitatorError where the endpoints disagree, or one is awaited; RpcError, ZodError
  */
 export async function planCallerRefund(
   hosted: HostedContext,
@@ -69,11 +69,16 @@ export async function planCallerRefund(
   const reading = await readOne(network, channelId, await readHead(network));
   const planned = planRefund(hosted, refund, rows, reading);
   if ("state" in planned) return planned;
-  const votes = await readByEach(network.escrow, { ids: [channelId] });
-  const plans = (votes.get(channelId) ?? []).map((each) => planRefund(hosted, refund, rows, each));
-  const isAgreed = plans.every((plan) => "amount" in plan && plan.amount >= planned.amount);
-  if (plans.length === 0 || !isAgreed) throw disagreement();
-  const all = [planned, ...plans.filter((plan) => "amount" in plan)];
+  const votes = (await readByEach(network.escrow, { ids: [channelId] })).get(channelId);
+  const plans: RefundPlan[] = [];
+  const isAgreed = isUnanimous(votes, (each) => {
+    const plan = planRefund(hosted, refund, rows, each);
+    if (!("amount" in plan) || plan.amount < planned.amount) return false;
+    plans.push(plan);
+    return true;
+  });
+  if (!isAgreed) throw disagreement();
+  const all = [planned, ...plans];
   return {
     ...planned,
     rows: all.find((plan) => plan.rows.length > 0)?.rows ?? [],

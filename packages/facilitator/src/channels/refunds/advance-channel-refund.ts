@@ -5,7 +5,7 @@ import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readByEach } from "../watch/read-by-each.ts";
+import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { planRefund, type RefundPlan } from "./plan-refund.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
@@ -169,7 +169,7 @@ async function conclude(
 type Signed = { signed: NonNullable<OpenRefund["signed"]> };
 type Moved = ReturnType<typeof sumOf>;
 
-/** Whether each endpoint that answers has the nonce passed at `finalAfter`: else it may be good. */
+/** Whether each endpoint that has a say shows the nonce as passed, finally: else it may be good. */
 async function isPassedForEach(
   channels: ChannelsContext,
   { refund: { channelId } }: RefundCase,
@@ -177,8 +177,7 @@ async function isPassedForEach(
 ): Promise<boolean> {
   const depth = channels.settlement.network.finalAfter;
   const votes = await readByEach(channels, { ids: [channelId], depth });
-  const readings = votes.get(channelId) ?? [];
-  return readings.length > 0 && readings.every(({ refundNonce }) => refundNonce > nonce);
+  return isUnanimous(votes.get(channelId), ({ refundNonce }) => refundNonce > nonce);
 }
 
 /** The channel at `finalAfter`; `undefined` where the node keeps too few states. */

@@ -1,3 +1,4 @@
+import { byDay } from "@coinslot/devnet/effort";
 import { type ChannelConfig, channelContracts, channelSettlementAbi } from "@coinslot/protocol";
 import { encodeAbiParameters, isHex, keccak256, pad, toEventSelector } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -10,6 +11,7 @@ import {
   startRefundingChannels,
 } from "../../testing/refunding-channels.ts";
 import { enginesByDay } from "../../testing/settling-devnet.ts";
+import { type Fault, fail, faults, hastyClock } from "../../testing/silent-node.ts";
 
 const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
@@ -24,6 +26,7 @@ describe.each(enginesByDay("sqlite"))(
     let lie: Partial<ShownChannel> | undefined;
     let lies: number;
     let isSilent: boolean;
+    let fault: Fault | undefined;
     let kept: number;
     let facilitator: CoinslotFacilitator;
     let close: () => Promise<unknown>;
@@ -31,6 +34,7 @@ describe.each(enginesByDay("sqlite"))(
     beforeEach(async () => {
       lie = undefined;
       isSilent = false;
+      fault = undefined;
       lies = 0;
       kept = 0;
       here = await startRefundingChannels(engine);
@@ -39,11 +43,14 @@ describe.each(enginesByDay("sqlite"))(
       const { rpcUrl } = here.devnet;
       const nodes = await Promise.all([
         startNodeProxy(rpcUrl, (call, ask) => answer(call, ask)),
-        startNodeProxy(rpcUrl, keepBack),
+        startNodeProxy(rpcUrl, (call, ask) => fail(fault, call, () => keepBack(call, ask))),
       ]);
       close = () => Promise.all(nodes.map((node) => node.close()));
       await channels.deposit(config, 10_000n);
-      facilitator = await here.start({}, { network: { rpcUrls: nodes.map(({ url }) => url) } });
+      facilitator = await here.start(
+        {},
+        { clock: hastyClock, network: { rpcUrls: nodes.map(({ url }) => url) } },
+      );
       await here.buy(facilitator, 6_000n, config);
     });
 
@@ -92,20 +99,26 @@ describe.each(enginesByDay("sqlite"))(
       }, patience);
     }
 
-    it("leaves what was charged where the node shows more money than there is", async () => {
-      lie = { balance: 16_000n };
-      await here.devnet.setAutomine(false);
-      const asked = here.refund(facilitator, config, 6_000n);
-      const signed = here.refundInPool();
-      await Promise.race([signed, vi.waitFor(() => expect(lies).toBeGreaterThan(12), patience)]);
-      lie = undefined;
-      await signed;
-      await here.stealRefund();
-      await here.devnet.mine(1);
-      await here.devnet.setAutomine(true);
-      expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
-      expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
-    });
+    // By day, the next test has one that answers.
+    it.each<[string, Fault | undefined]>(byDay(faults, [["answers", undefined], ...faults]))(
+      "leaves what was charged where the node shows more money, and the other %s",
+      async (_, other) => {
+        lie = { balance: 16_000n };
+        fault = other;
+        await here.devnet.setAutomine(false);
+        const asked = here.refund(facilitator, config, 6_000n);
+        const signed = here.refundInPool();
+        await Promise.race([signed, vi.waitFor(() => expect(lies).toBeGreaterThan(12), patience)]);
+        lie = undefined;
+        fault = undefined;
+        await signed;
+        await here.stealRefund();
+        await here.devnet.mine(1);
+        await here.devnet.setAutomine(true);
+        expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+        expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
+      },
+    );
 
     it("is signed for the chain's nonce, where the node shows one to come", async () => {
       lie = { refundNonce: 5n };
@@ -115,20 +128,27 @@ describe.each(enginesByDay("sqlite"))(
       expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
     });
 
-    it("keeps its channel locked until its nonce has passed at each of them", async () => {
-      isSilent = true;
-      const asked = here.refundOnce(facilitator, config, 6_000n);
-      await vi.waitFor(() => expect(kept).toBeGreaterThan(0), patience);
-      lie = { refundNonce: 1n, balance: 6_000n };
-      await lied(60);
-      await asked;
-      expect(await here.ask(facilitator, 8_000n, config)).toMatchObject({ state: "busy" });
-      lie = undefined;
-      isSilent = false;
-      expect(await here.refund(facilitator, config, 6_000n)).toMatchObject({
-        state: "refunded",
-        amount: 4_000n,
-      });
-    });
+    it.each<[string, Fault | undefined]>(
+      byDay([["answers", undefined]], [["answers", undefined], ...faults]),
+    )(
+      "keeps its channel locked until its nonce has passed, where the other %s",
+      async (_, other) => {
+        isSilent = true;
+        const asked = here.refundOnce(facilitator, config, 6_000n);
+        await vi.waitFor(() => expect(kept).toBeGreaterThan(0), patience);
+        lie = { refundNonce: 1n, balance: 6_000n };
+        fault = other;
+        await lied(60);
+        await asked;
+        expect(await here.ask(facilitator, 8_000n, config)).toMatchObject({ state: "busy" });
+        lie = undefined;
+        fault = undefined;
+        isSilent = false;
+        expect(await here.refund(facilitator, config, 6_000n)).toMatchObject({
+          state: "refunded",
+          amount: 4_000n,
+        });
+      },
+    );
   },
 );

@@ -2,7 +2,7 @@ import type { ChannelRefusalReason } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readByEach } from "../watch/read-by-each.ts";
+import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
 import { type RefundCase, readAtDepth } from "./refund-round.ts";
 
@@ -70,7 +70,7 @@ export async function planRefund(
 }
 
 /**
- * Whether each endpoint that answers leaves all that was charged beside the refund. The escrow
+ * Whether each endpoint that has a say leaves all that was charged beside the refund. The escrow
  * gives back less where there is less: a signature for a balance that one node has made up takes
  * charged money. One for a nonce to come is never good, and locks its channel.
  */
@@ -80,7 +80,7 @@ async function isAgreed(
   { nonce, amount }: RefundPlan,
 ): Promise<boolean> {
   const { settings } = channels;
-  const readings = (await readByEach(channels, { ids: [channelId] })).get(channelId) ?? [];
+  const votes = await readByEach(channels, { ids: [channelId] });
   const isFine = (reading: ChannelReading) => {
     if (reading.refundNonce !== nonce) return false;
     const base = baseOf(charged, reading.totalClaimed);
@@ -88,7 +88,7 @@ async function isAgreed(
     const isTaken = reading.withdrawal !== undefined && open >= greater(settings.claimCost, 1n);
     return !isTaken && reading.balance - base >= amount;
   };
-  return readings.length > 0 && readings.every(isFine);
+  return isUnanimous(votes.get(channelId), isFine);
 }
 
 function lesser(a: bigint, b: bigint): bigint {

@@ -26,8 +26,11 @@ export interface RefundCase {
   atHead: ChannelReading;
 }
 
-/** A refund without an end is given up after this, where no signature of it is good. */
-const patienceMs = 600_000;
+/**
+ * A refund without an end is given up after this, where no signature of it is good. An endpoint
+ * that does not answer has its say for the first ten minutes of that.
+ */
+const patienceMs = 1_200_000;
 
 /** Whether a refund has had its time; or the clock was set back since, by as much. */
 export function isOverdue({ context: { ledger } }: ChannelsContext, refund: OpenRefund): boolean {

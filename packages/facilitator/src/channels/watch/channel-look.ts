@@ -9,13 +9,13 @@ export interface ChannelLook {
   /** Has the votes asked for again after a pause, in milliseconds. */
   callIn(pauseMs: number): void;
   /** The votes of the last look, once; `undefined`: it is not over, or they were taken. */
-  take(): ChannelVotes | undefined;
+  take(): Map<Hex, ChannelVotes> | undefined;
 }
 
 /** @param onDone a look is over, or another one is due */
 export function createChannelLook(escrow: EscrowContext, onDone: () => void): ChannelLook {
   const { context, place } = escrow;
-  let votes: ChannelVotes | undefined;
+  let votes: Map<Hex, ChannelVotes> | undefined;
   let isRunning = false;
 
   async function look(ids: readonly Hex[]): Promise<void> {

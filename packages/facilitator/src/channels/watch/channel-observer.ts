@@ -121,6 +121,7 @@ export function createChannelObserver(
       const reading = read.get(channelId);
       if (reading === undefined || reading.balance === 0n) return { kind: "absent" };
       const totalClaimed = await leastClaimed(channels, channelId, reading);
+      if (totalClaimed === undefined) return { kind: "stale", retryAfterSeconds };
       await openChannel(ledger, { ...key, config, totalClaimed });
     }
     // From here on the watcher knows the channel. So a block that it has not read yet, or this one,
@@ -159,18 +160,19 @@ export function createChannelObserver(
 }
 
 /**
- * The lowest claimed sum of all endpoints. Charging begins there for good: a sum that one endpoint
- * makes up would let the channel sell nothing, ever.
+ * The lowest claimed sum of all endpoints; `undefined` while one is awaited. Charging begins there
+ * for good: a sum that one endpoint makes up would let the channel sell nothing, ever.
  */
 async function leastClaimed(
   channels: ChannelsContext,
   channelId: Hex,
   { totalClaimed }: ChannelReading,
-): Promise<bigint> {
+): Promise<bigint | undefined> {
   if (totalClaimed === 0n) return totalClaimed;
-  const votes = (await readByEach(channels, { ids: [channelId] })).get(channelId) ?? [];
+  const votes = (await readByEach(channels, { ids: [channelId] })).get(channelId);
+  if (votes === undefined || votes.awaited > 0) return undefined;
   let least = totalClaimed;
-  for (const vote of votes) if (vote.totalClaimed < least) least = vote.totalClaimed;
+  for (const vote of votes.readings) if (vote.totalClaimed < least) least = vote.totalClaimed;
   return least;
 }
 

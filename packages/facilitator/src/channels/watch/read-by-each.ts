@@ -1,72 +1,79 @@
 import {
   type BlockHeader,
   blockByNumber,
-  parseBlockHeader,
+  blockHeaderSchema,
   type RpcEndpointHandle,
   RpcError,
 } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
-import { BaseError } from "viem";
 import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
+import { isStuck } from "../../settle/evidence/is-stuck.ts";
+import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { readBlock } from "./mirror-channels.ts";
-import { type BlockId, channelsAtOnce, isStateMissing, readChannels } from "./read-channels.ts";
+import { type BlockId, ChannelReadError, channelsAtOnce, readChannels } from "./read-channels.ts";
 
 /** A channel as one endpoint has it. `endpoint`: its number, counted from 1. */
 export type ChannelVote = ChannelReading & { endpoint: number };
 
-/** Readings of each endpoint that has a vote, by channel. */
-export type ChannelVotes = Map<Hex, ChannelVote[]>;
+/** A channel as the endpoints have it. */
+export interface ChannelVotes {
+  /** Of each endpoint that has a say, and answers. */
+  readings: ChannelVote[];
+  /** Endpoints that have a say, and have not answered. */
+  awaited: number;
+}
 
 /** Time for all readings of one endpoint. */
 const maxReadMs = 15_000;
-/** An endpoint with an older head has no vote, where another's is newer. */
-const maxHeadAgeMs = 600_000;
 const warnEveryMs = 600_000;
 /** When an endpoint without a vote was reported last, by the clock. */
 const warnedAt = new WeakMap<RpcEndpointHandle, number>();
 
 /**
- * Channels as each endpoint that answers has them, some blocks below its own head. A reading of the
- * pool is one node's word: a decision that cannot be taken back asks all of them.
+ * Whether all endpoints that have a say agree, and none is awaited. Then a decision that cannot be
+ * taken back is no single node's word. With one endpoint, its word decides.
+ */
+export function isUnanimous(
+  votes: ChannelVotes | undefined,
+  agrees: (reading: ChannelVote) => boolean,
+): boolean {
+  if (votes === undefined || votes.awaited > 0 || votes.readings.length === 0) return false;
+  return votes.readings.every(agrees);
+}
+
+/**
+ * Channels as each endpoint has them, some blocks below its own head. A reading of the pool is one
+ * node's word: a decision that cannot be taken back asks all of them.
  *
- * An endpoint that keeps too few states for that depth votes by its head: else one that lies, and
- * has them, would decide alone. It has no vote on channels that it does not return in time. One
- * that is stuck at an old block has none at all: it would hold up all decisions for ever. The age
- * is by this machine's clock, since a node that lies may name any height.
+ * One that does not return a channel, or not in time, is awaited, as `isAwaited` says. One that
+ * keeps too few states for that depth votes by its head: else one that lies, and has them, would
+ * decide alone. One that is stuck at an old block has no vote, and is not awaited.
  *
  * @throws what is no fault of a node
  */
 export async function readByEach(
   escrow: EscrowContext,
   { ids, depth = 0 }: { ids: readonly Hex[]; depth?: number },
-): Promise<ChannelVotes> {
-  const votes: ChannelVotes = new Map(ids.map((id) => [id, []]));
+): Promise<Map<Hex, ChannelVotes>> {
+  const votes = new Map<Hex, ChannelVotes>(ids.map((id) => [id, { readings: [], awaited: 0 }]));
   if (ids.length === 0) return votes;
   const { clock } = escrow.context;
   const { rpc } = escrow.settlement.network;
   const all = await withinTime(clock, (signal) =>
     Promise.all(rpc.endpoints.map((endpoint) => readOwn(escrow, { endpoint, ids, depth, signal }))),
   );
-  for (const { endpoint, readings } of votersOf(escrow, all)) {
+  for (const { endpoint, readings, awaited } of votersOf(escrow, all)) {
     for (const [id, reading] of readings) {
-      votes.get(id)?.push({ ...reading, endpoint: endpoint.endpoint });
+      votes.get(id)?.readings.push({ ...reading, endpoint: endpoint.endpoint });
+    }
+    for (const id of awaited) {
+      const ofChannel = votes.get(id);
+      if (ofChannel) ofChannel.awaited += 1;
     }
   }
   return votes;
-}
-
-interface Head {
-  number: number;
-  /** Unix seconds. */
-  time: number;
-}
-
-/** An endpoint that has a say. */
-interface Voter {
-  endpoint: RpcEndpointHandle;
-  head: Head;
 }
 
 /** Aborts readings after their time. */
@@ -79,85 +86,107 @@ function withinTime<T>(
   return read(stop.signal).finally(cancel);
 }
 
-/** Those that answer, and are not stuck while another one is not. */
-function votersOf<Each extends Pick<Voter, "endpoint"> & { head: Head | undefined }>(
+/** Channels of one endpoint. */
+interface Ballot {
+  endpoint: RpcEndpointHandle;
+  head: BlockHeader | undefined;
+  readings: ReadonlyMap<Hex, ChannelReading>;
+  /** Channels that it may still return. */
+  awaited: readonly Hex[];
+}
+
+/** Those that are not stuck while another one is not. */
+function votersOf(
   { context: { clock, ledger, logger }, settlement }: EscrowContext,
-  all: readonly Each[],
-): (Each & Voter)[] {
+  all: readonly Ballot[],
+): Ballot[] {
   const now = ledger.now();
-  const isOld = (head: Head) => now - head.time * 1_000 > maxHeadAgeMs;
-  const hasNew = all.some(({ head }) => head !== undefined && !isOld(head));
-  return all.flatMap((each) => {
-    const { endpoint, head } = each;
-    if (head === undefined) return [];
-    if (!hasNew || !isOld(head)) return [{ ...each, head }];
+  const heads = all.flatMap(({ head }) => head ?? []);
+  return all.filter(({ endpoint, head }) => {
+    if (head === undefined || !isStuck(head, heads, now)) return true;
     if (clock.now() - (warnedAt.get(endpoint) ?? Number.NEGATIVE_INFINITY) >= warnEveryMs) {
       warnedAt.set(endpoint, clock.now());
       const { network } = settlement.network;
+      const [block, time] = [Number(head.number), Number(head.timestamp)];
       logger.warn(
-        { network, endpoint: endpoint.endpoint, block: head.number, time: head.time },
+        { network, endpoint: endpoint.endpoint, block, time },
         "an endpoint is stuck at an old block; it has no say about channels",
       );
     }
-    return [];
+    return false;
   });
 }
 
-function readHeader(endpoint: Pick<RpcEndpointHandle, "request">, signal: AbortSignal) {
-  return orNothing(signal, async () =>
-    parseBlockHeader(await endpoint.request(blockByNumber("latest"), { signal })),
-  );
-}
-
-function headOf({ number, timestamp }: BlockHeader): Head {
-  return { number: Number(number), time: Number(timestamp) };
-}
+type Fault = RpcError | z.ZodError;
+type Read<T> = { value: T; fault?: undefined } | { value?: undefined; fault: Fault };
 
 /** Channels of one endpoint, by parts: one that fails takes no vote on the others. */
 async function readOwn(
-  { settlement, place: { contract } }: EscrowContext,
+  { context, settlement, place: { contract } }: EscrowContext,
   {
     endpoint,
     ids,
     depth,
     signal,
   }: { endpoint: RpcEndpointHandle; ids: readonly Hex[]; depth: number; signal: AbortSignal },
-) {
+): Promise<Ballot> {
+  const { multicall3, network } = settlement.network;
   const rpc: Pick<RpcEndpointHandle, "chainId" | "request" | "requestMany"> = {
     chainId: endpoint.chainId,
     request: (call, options) => endpoint.request(call, { ...options, signal }),
     requestMany: (calls, options) => endpoint.requestMany(calls, { ...options, signal }),
   };
-  const { multicall3 } = settlement.network;
-  const readings = new Map<Hex, ChannelReading>();
-  const header = await readHeader(endpoint, signal);
-  if (header === undefined) return { endpoint, head: undefined, readings };
-  const head = headOf(header);
-  const newest = { number: head.number, hash: header.hash };
-  const block =
-    depth === 0
-      ? newest
-      : await orNothing(signal, () => readBlock(rpc, Math.max(0, head.number - depth)));
-  for (let from = 0; from < ids.length && !signal.aborted; from += channelsAtOnce) {
-    const part = ids.slice(from, from + channelsAtOnce);
-    const readAt = (at: BlockId) =>
-      orNothing(signal, () =>
-        readChannels({ rpc, multicall3 }, { contract, ids: part, block: at }),
-      );
-    const read = (block && (await readAt(block))) ?? (await readAt(newest));
-    for (const [id, reading] of read ?? []) readings.set(id, reading);
+  const mayAnswer = (subject: string, error: Fault) =>
+    isAwaited(context, { network, endpoint, subjects: [subject], error });
+  const header = await attempt(signal, async () =>
+    blockHeaderSchema.parse(await rpc.request(blockByNumber("latest"))),
+  );
+  if (header.fault !== undefined) {
+    const awaited = mayAnswer("head", header.fault) ? ids : [];
+    return { endpoint, head: undefined, readings: new Map(), awaited };
   }
-  return { endpoint, head, readings };
+  noteAnswer(endpoint, ["head"]);
+  const head = header.value;
+  const newest = { number: Number(head.number), hash: head.hash };
+  const height = Math.max(0, newest.number - depth);
+  const block = depth === 0 ? newest : (await attempt(signal, () => readBlock(rpc, height))).value;
+  const readings = new Map<Hex, ChannelReading>();
+  const failed = new Map<Hex, Fault>();
+  let next = 0;
+  for (; next < ids.length && !signal.aborted; next += channelsAtOnce) {
+    const part = ids.slice(next, next + channelsAtOnce);
+    const readAt = (at: BlockId) =>
+      attempt(signal, () => readChannels({ rpc, multicall3 }, { contract, ids: part, block: at }));
+    const atDepth = block && (await readAt(block));
+    const read = atDepth?.value === undefined ? await readAt(newest) : atDepth;
+    for (const [id, reading] of read.value ?? []) readings.set(id, reading);
+    if (read.fault !== undefined) for (const id of part) failed.set(id, read.fault);
+  }
+  noteAnswer(endpoint, [...readings.keys()].map(subjectOf));
+  if (readings.size > 0) noteAnswer(endpoint, ["channels"]);
+  const [fault] = failed.values();
+  if (readings.size === 0 && fault !== undefined && !mayAnswer("channels", fault)) {
+    return { endpoint, head, readings, awaited: [] };
+  }
+  const silent = [...failed].filter(([id, error]) => {
+    const subjects = [subjectOf(id)];
+    // Too many to be reported one by one.
+    return isAwaited({ clock: context.clock }, { network, endpoint, subjects, error });
+  });
+  return { endpoint, head, readings, awaited: [...silent.map(([id]) => id), ...ids.slice(next)] };
 }
 
-/** `undefined` by a node's fault, and after the abort. */
-async function orNothing<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T | undefined> {
+function subjectOf(channelId: Hex): string {
+  return `channel ${channelId}`;
+}
+
+/** @throws what is no fault of a node */
+async function attempt<T>(signal: AbortSignal, read: () => Promise<T>): Promise<Read<T>> {
   try {
-    return await read();
+    return { value: await read() };
   } catch (error) {
-    const isNodeFault =
-      error instanceof RpcError || error instanceof z.ZodError || isStateMissing(error);
-    if (isNodeFault || error instanceof BaseError || signal.aborted) return undefined;
-    throw error;
+    if (error instanceof RpcError || error instanceof z.ZodError) return { fault: error };
+    if (!signal.aborted) throw error;
+    return { fault: new ChannelReadError("A node was too slow", { cause: error }) };
   }
 }

@@ -1,6 +1,6 @@
-import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { type Address, channelSettlementAbi, type Hex } from "@coinslot/protocol";
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from "viem";
+import { BaseError, decodeFunctionResult, encodeFunctionData, parseAbi } from "viem";
 import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { BatchCall } from "../../schemes/scheme.ts";
@@ -25,8 +25,9 @@ export interface BlockId {
 type Node = Pick<SettlementNetwork, "multicall3"> & { rpc: RpcRequester };
 
 /** A node returned other than a channel's state. */
-class ChannelReadError extends Error {
+export class ChannelReadError extends RpcError {
   override readonly name = "ChannelReadError";
+  readonly retryable = true;
 }
 
 /**
@@ -48,7 +49,7 @@ export async function readChannels(
       if (channel === undefined || pending === undefined || nonce === undefined) {
         throw new ChannelReadError("A node returned too few results");
       }
-      readings.set(id, { ...decode({ channel, pending, nonce }), block });
+      readings.set(id, { ...readable(() => decode({ channel, pending, nonce })), block });
     }
   }
   return readings;
@@ -80,6 +81,16 @@ function decode({ channel, pending, nonce }: Record<"channel" | "pending" | "non
   return { balance, totalClaimed, withdrawal, refundNonce };
 }
 
+/** @throws ChannelReadError where the data of a node has another form */
+function readable<T>(decode: () => T): T {
+  try {
+    return decode();
+  } catch (cause) {
+    if (!(cause instanceof BaseError)) throw cause;
+    throw new ChannelReadError("A node returned malformed data", { cause });
+  }
+}
+
 /** Results of all calls at one block. One that fails fails all. */
 async function callAll(
   { rpc, multicall3 }: Node,
@@ -105,11 +116,10 @@ async function callAll(
   const answer = hexSchema.parse(
     await rpc.request({ method: "eth_call", params: [call, at] }, { minBlock }),
   );
-  const results = decodeFunctionResult({
-    abi: aggregateAbi,
-    functionName: "aggregate3",
-    data: answer,
-  });
+  const functionName = "aggregate3";
+  const results = readable(() =>
+    decodeFunctionResult({ abi: aggregateAbi, functionName, data: answer }),
+  );
   return results.map(({ success, returnData }) => {
     if (!success) throw new ChannelReadError("The escrow contract does not answer");
     return returnData;

@@ -48,7 +48,7 @@ export function noteAnswer(endpoint: RpcEndpointHandle, subjects: Subjects): voi
  * @throws `error`, if it is no fault of a node
  */
 export function isAwaited(
-  { clock, logger }: Pick<SettlementContext, "clock" | "logger">,
+  { clock, logger }: Pick<SettlementContext, "clock"> & Partial<Pick<SettlementContext, "logger">>,
   silent: { network: string; endpoint: RpcEndpointHandle; subjects: Subjects; error: unknown },
 ): boolean {
   const { network, endpoint, subjects, error } = silent;
@@ -62,7 +62,7 @@ export function isAwaited(
   // The first failure alone may be a moment's.
   if (widest && widest.failures > 1 && now - widest.warnedAt >= warnEveryMs) {
     widest.warnedAt = now;
-    logger.warn(
+    logger?.warn(
       { network, endpoint: endpoint.endpoint, subject: subjects[0], error },
       isSilent
         ? "an endpoint has not answered for ten minutes; it has no say about money"
