@@ -15,6 +15,7 @@ afterEach(async () => {
 });
 
 const content = "the content that is sold";
+const express4 = expressVersions[0]?.express ?? express;
 
 async function open(
   serve: (app: Express) => void,
@@ -23,6 +24,26 @@ async function open(
   const shop = await openShop({ express, routes, serve });
   opened.push(shop);
   return shop;
+}
+
+/** An application whose gate stands where `build` puts it. */
+async function openTree(
+  version: typeof express,
+  paths: readonly string[],
+  build: (app: Express, gate: RequestHandler) => void,
+) {
+  const errors: unknown[] = [];
+  const app = version();
+  const gate = paymentMiddleware(
+    Object.fromEntries(paths.map((path) => [`GET ${path}`, { accepts: option() }])),
+    createPaperFacilitator(),
+    { app, onError: (error) => errors.push(error) },
+  );
+  build(app, gate);
+  await gate.ready();
+  const listening = await listen(app);
+  opened.push(listening);
+  return { ...listening, errors };
 }
 
 /** The handler of a key, as NestJS registers `@Get("files/*")` from version 11 on. */
@@ -147,6 +168,12 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
       (app) => app.get("/my%20files/{*path}", end),
     ],
     ["a sign in the name", "/files/*$rest", "/files/", (app) => app.get("/files/{*$path}", end)],
+    [
+      "an optional part before it",
+      "/docs/{:lang}/*page",
+      "/docs/en/",
+      (app) => app.get("/docs/{:lang}/{*page}", end),
+    ],
     ["no slash before it", "/files/x*rest", "/files/x", (app) => app.get("/files/x{*path}", end)],
     [
       "middleware before it",
@@ -216,29 +243,20 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
   });
 
   it("closes a folder of Express 4 that a router reads as its root, and no other", async () => {
-    const express4 = expressVersions[0]?.express ?? express;
-    const errors: unknown[] = [];
-    const accepts = option();
-    const app = express4();
-    const gate = paymentMiddleware(
-      Object.fromEntries(["files", "data", "list"].map((each) => [`GET /${each}/*`, { accepts }])),
-      createPaperFacilitator(),
-      { app, onError: (error) => errors.push(error) },
-    );
-    app.use(gate);
-    app.use("/files", express4.Router().get("/*", end));
-    app.use("/data", express4.Router().get("/", list).get("/*", end));
-    app.use("/list", express4.Router().get(["/", "*"], list));
-    await gate.ready();
-    const listening = await listen(app);
-    opened.push(listening);
+    const paths = ["/files/*", "/data/*", "/list/*"];
+    const listening = await openTree(express4, paths, (app, gate) => {
+      app.use(gate);
+      app.use("/files", express4.Router().get("/*", end));
+      app.use("/data", express4.Router().get("/", list).get("/*", end));
+      app.use("/list", express4.Router().get(["/", "*"], list));
+    });
     expect((await sendTarget(listening, "/files")).status).toBe(503);
     expect((await sendTarget(listening, "/FILES?a=b")).status).toBe(503);
     expect((await sendTarget(listening, "/files/")).status).toBe(402);
     expect((await sendTarget(listening, "/data")).answer).toContain("index");
     expect((await sendTarget(listening, "/list")).answer).toContain("index");
-    expect(errors).toHaveLength(1);
-    expect(String(errors[0])).toContain('Add a key of "/files"');
+    expect(listening.errors).toHaveLength(1);
+    expect(String(listening.errors[0])).toContain('Add a key of "/files"');
   });
 
   it.each([
@@ -247,17 +265,9 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     ["/files/:path(*)", "*"],
     ["/files/:path(.*)", "/*"],
   ])("closes the folder of the key %s on Express 4 with a router's %s", async (key, path) => {
-    const express4 = expressVersions[0]?.express ?? express;
-    const app = express4();
-    const gate = paymentMiddleware(
-      { [`GET ${key}`]: { accepts: option() } },
-      createPaperFacilitator(),
-      { app, onError: () => undefined },
-    );
-    app.use(gate).use("/files", express4.Router().get(path, end));
-    await gate.ready();
-    const listening = await listen(app);
-    opened.push(listening);
+    const listening = await openTree(express4, [key], (app, gate) => {
+      app.use(gate).use("/files", express4.Router().get(path, end));
+    });
     expect((await sendTarget(listening, "/files")).status).toBe(503);
     expect((await sendTarget(listening, "/files/a")).status).toBe(402);
   });
@@ -266,22 +276,13 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     ["/data/*rest", "/{*any}"],
     ["/data/*rest", "*any"],
   ])("leaves a gate's mount, and its key %s, to the wildcard %s", async (key, path) => {
-    const app = express();
-    const accepts = option();
-    const gate = paymentMiddleware(
-      { [`GET ${key}`]: { accepts }, [`GET ${key.replace("data", "r/files")}`]: { accepts } },
-      createPaperFacilitator(),
-      { app, onError: () => undefined },
-    );
-    app.use("/data", gate);
-    app.use(
-      "/r",
-      express.Router().use("/files", gate).use("/files", express.Router().get(path, end)),
-    );
-    app.get(path, list);
-    await gate.ready();
-    const listening = await listen(app);
-    opened.push(listening);
+    const paths = [key, key.replace("data", "r/files")];
+    const listening = await openTree(express, paths, (app, gate) => {
+      const files = express.Router().get(path, end);
+      app.use("/data", gate);
+      app.use("/r", express.Router().use("/files", gate).use("/files", files));
+      app.get(path, list);
+    });
     expect((await sendTarget(listening, "/data")).answer).toContain("index");
     expect((await sendTarget(listening, "/data/a")).status).toBe(402);
     expect((await sendTarget(listening, "/r/files")).status).toBe(503);
@@ -294,20 +295,13 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
   ])("leaves the folder of the key %s to an index behind middleware at %s", async (...row) => {
     const [key, path, version] = row;
     const { express: either = express } = expressVersions[version - 4] ?? {};
-    const app = either();
-    const accepts = option();
-    const gate = paymentMiddleware(
-      { [`GET ${key}`]: { accepts }, [`GET ${key.replace("files", "data")}`]: { accepts } },
-      createPaperFacilitator(),
-      { app, onError: () => undefined },
-    );
     const free = (...handlers: RequestHandler[]) => either.Router().all(path, ...handlers);
-    app.use(gate).all(path, pass).get("/", list);
-    app.use("/files", free(pass).get("/", list).get(path, end));
-    app.use("/data", free(pass, end)).get("/data", list);
-    await gate.ready();
-    const listening = await listen(app);
-    opened.push(listening);
+    const paths = [key, key.replace("files", "data")];
+    const listening = await openTree(either, paths, (app, gate) => {
+      app.use(gate).all(path, pass).get("/", list);
+      app.use("/files", free(pass).get("/", list).get(path, end));
+      app.use("/data", free(pass, end)).get("/data", list);
+    });
     expect((await sendTarget(listening, "/")).answer).toContain("index");
     expect((await sendTarget(listening, "/files")).answer).toContain("index");
     expect((await sendTarget(listening, "/files/a")).status).toBe(402);

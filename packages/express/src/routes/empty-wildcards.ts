@@ -12,12 +12,12 @@ const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
 /** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
 const lastWildcard = new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`);
 /**
- * The end of a key that leaves a folder: a wildcard, or optional parts. No key takes that folder
- * without the slash before these. A plain wildcard of Express 5 matches no empty text.
+ * The end of a key that leaves a folder: a wildcard, or an optional part. No key takes that folder
+ * without the slash before it. A plain wildcard of Express 5 matches no empty text.
  */
-const openEnds: Record<PathDialect, RegExp> = {
+const openEnd: Record<PathDialect, RegExp> = {
   "Express 4": /\/(?::\w+)?(?:\*|\(\.?\*\))$/,
-  "Express 5": new RegExp(`(?:/?\\{[^{}]*\\})*/?(?:\\*${name}|\\{[^{}]*\\})/?$`),
+  "Express 5": new RegExp(`/?(?:\\*${name}|\\{[^{}]*\\})/?$`),
 };
 
 /**
@@ -39,17 +39,19 @@ export function createEmptyWildcards(options: {
   const { app, report } = options;
   const router = applicationRouter(app);
   const dialect = dialectOf(router);
-  const routes = options.routes.filter(({ path }) => openEnds[dialect].test(path));
-  if (routes.length === 0) return undefined;
-  const folders = routes.map((route) => ({ ...route, path: folderOf(route, dialect) }));
+  const folders = options.routes.flatMap((route) =>
+    foldersOf(route.path, dialect).map((path) => ({ ...route, path, of: route })),
+  );
+  if (folders.length === 0) return undefined;
   const settings = { caseSensitive: false, strict: false };
   const find = createPathRouter({ router, routes: folders, settings });
   const findSold = createPathRouter({ router, routes: options.routes, settings });
   const reported = new Set<Route>();
   return (request, forms) => {
     const { method, baseUrl, url } = request;
-    const folder = find(method, forms);
-    if (typeof folder !== "object") return false;
+    const found = find(method, forms);
+    const folder = folders.find((each) => each === found);
+    if (folder === undefined) return false;
     const path = pathOf(url);
     const below = forms.map((form) => pathOf(form).replace(/\/*$/, "/x"));
     const isSoldBelow = findSold(method, below) !== undefined;
@@ -59,13 +61,11 @@ export function createEmptyWildcards(options: {
       return seen.some((each) => takesEmpty(router, { method, isSoldBelow }, each) === true);
     });
     if (!isTaken) return false;
-    const route = routes[folders.indexOf(folder)];
-    if (route !== undefined && !reported.has(route)) {
+    const route = folder.of;
+    if (!reported.has(route)) {
       reported.add(route);
       const isPlain = dialect === "Express 5" && lastWildcard.test(route.path);
-      const remedy = isPlain
-        ? widen(route, path.endsWith("/"))
-        : `Add a key of "${folderOf(route, dialect)}"`;
+      const remedy = isPlain ? widen(route, path.endsWith("/")) : `Add a key of "${folder.path}"`;
       report(new ConfigurationError("The paid routes", [problemOf(route, remedy)]));
     }
     return true;
@@ -76,8 +76,10 @@ function problemOf({ key }: Route, remedy: string): string {
   return `"${key}" does not sell the folder itself, and its handler takes that, too: it is withheld. ${remedy}`;
 }
 
-function folderOf({ path }: Route, dialect: PathDialect): string {
-  return path.replace(openEnds[dialect], "") || "/";
+/** The folders that a key leaves without its last open end, and without each one before that. */
+function foldersOf(path: string, dialect: PathDialect): string[] {
+  const folder = path.replace(openEnd[dialect], "") || "/";
+  return folder === path ? [] : [folder, ...foldersOf(folder, dialect)];
 }
 
 function widen({ path }: Route, hasSlash: boolean): string {
