@@ -205,16 +205,10 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
   });
 
   it("closes the folder of an application that is mounted, with the gate in its router", async () => {
-    const inner = express();
-    const facilitator = createPaperFacilitator();
-    const gate = paymentMiddleware({ "GET /files/*rest": { accepts: option() } }, facilitator, {
-      app: inner,
-      onError: () => undefined,
+    const listening = await openTree(express, ["/files/*rest"], (app, gate) => {
+      const files = express.Router().use(gate).get("/files/{*path}", end);
+      app.use("/m", express().use("/r", files));
     });
-    inner.use("/r", express.Router().use(gate).get("/files/{*path}", end));
-    await gate.ready();
-    const listening = await listen(express().use("/m", inner));
-    opened.push(listening);
     expect((await sendTarget(listening, "/m/r/files/")).status).toBe(503);
     expect((await sendTarget(listening, "/m/r/files/a")).status).toBe(402);
   });
@@ -322,6 +316,14 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     for (const path of ["/docs/", "/docs/en"]) {
       expect((await sendTarget(shop, path)).answer).toContain("index");
     }
+  });
+
+  it("leaves a mounted application to its parent's page for all paths", async () => {
+    const listening = await openTree(express, ["/api/*rest"], (app, gate) => {
+      app.use("/api", express().use(gate)).get("/{*any}", list);
+    });
+    expect((await sendTarget(listening, "/api")).answer).toContain("index");
+    expect((await sendTarget(listening, "/api/a")).status).toBe(402);
   });
 
   it("closes the folder where the handler before it has another method", async () => {

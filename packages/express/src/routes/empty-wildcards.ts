@@ -58,7 +58,12 @@ export function createEmptyWildcards(options: {
     const isTaken = [...rootsOf(app)].some((root) => {
       const router = applicationRouter(root);
       const seen = pathsSeen(router, { method, baseUrl, url, gate: options.gate?.() });
-      return seen.some((each) => takesEmpty(router, { method, isSoldBelow }, each) === true);
+      // A parent sees the mount of its application, too.
+      const mount = app.path().slice(root.path().length).toLowerCase();
+      const below = seen.filter((each) => each.toLowerCase().startsWith(mount));
+      return (below.length > 0 ? below : seen).some(
+        (each) => takesEmpty(router, { method, isSoldBelow }, each) === true,
+      );
     });
     if (!isTaken) return false;
     const route = folder.of;
