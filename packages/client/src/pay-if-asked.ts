@@ -2,6 +2,7 @@ import { isSameAddress } from "@coinslot/protocol";
 import { type BudgetHold, holdBudget } from "./budget/hold-budget.ts";
 import type { TopUpEnd } from "./budget/top-up-limit.ts";
 import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
+import { createFreeRoom } from "./channels/free-room.ts";
 import { noteOtherPurchase, tryChannel } from "./channels/try-channel.ts";
 import { checkResource } from "./offer/check-resource.ts";
 import { type Candidate, chooseRequirements } from "./offer/choose-requirements.ts";
@@ -38,6 +39,10 @@ interface Earlier {
   toppedUp?: ToppedUp;
   /** Number of offers whose nonce was booked already. */
   collisions: number;
+  /** Frees room of channels at its first call, and resolves to whether there is more. */
+  freeRoom?: () => Promise<boolean>;
+  /** True once it was this call's turn to top up for the host. */
+  hasTurn?: true;
 }
 
 /**
@@ -69,8 +74,11 @@ export async function payIfAsked(
   for (const { way } of candidates) checkResource(way, url);
   if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
   const [other] = candidates;
+  const freeRoom = earlier.freeRoom ?? createFreeRoom(context, request.signal);
   // A top-up has brought the funds for another way.
-  const byChannel = toppedUp ? [] : await tryChannel(context, { ways, other, request, url });
+  const byChannel = toppedUp
+    ? []
+    : await tryChannel(context, { ways, other, request, url, freeRoom });
   if (!Array.isArray(byChannel)) return byChannel;
   const refusals = [...choice.refusals, ...byChannel];
 
@@ -83,11 +91,11 @@ export async function payIfAsked(
     const held = toppedUp?.held ?? [];
     const mayFetchAnew = earlier.collisions < maxCollisions;
     const wanted = { candidates: found.funded, request, url, held, mayFetchAnew };
-    const payment = await bookAndSign(context, wanted);
+    const payment = await withRoom(freeRoom, () => bookAndSign(context, wanted));
     if (payment === "nonce_in_use") {
       const collisions = earlier.collisions + 1;
       await awaitFreshOffer(context, { collisions, request });
-      return payIfAsked(context, request, { ...earlier, collisions });
+      return payIfAsked(context, request, { ...earlier, freeRoom, collisions });
     }
     const paid = await deliverPayment(context, { request, payment, wasSent: false });
     await noteOtherPurchase(context, { ways, response: paid, url });
@@ -98,7 +106,30 @@ export async function payIfAsked(
   if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
     throw new OfferRefusedError([...refusals, ...found.refusals]);
   }
-  return topUpAndPay({ context, request, topUp, candidates, refusals, found, url });
+  const options = { context, request, topUp, candidates, refusals, found, url, freeRoom };
+  if (earlier.hasTurn) return topUpAndPay(options);
+  const { hostname } = url;
+  const { topUpTurns } = context;
+  // The funds that another call brings meanwhile may be enough for this one.
+  const isSecond = topUpTurns.count(hostname) > 0;
+  const again: Earlier = { collisions: 0, freeRoom, hasTurn: true };
+  const pay = () => (isSecond ? payIfAsked(context, request, again) : topUpAndPay(options));
+  return topUpTurns.run(hostname, pay, request.signal);
+}
+
+/** Repeats work that the budget has refused, once room of channels was freed. */
+async function withRoom<Result>(
+  freeRoom: () => Promise<boolean>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const refusals = error instanceof OfferRefusedError ? error.refusals : [];
+    const isOver = refusals.some(({ code }) => code === "over_budget");
+    if (isOver && (await freeRoom())) return work();
+    throw error;
+  }
 }
 
 /** Runs the top-up, once, and starts over. Only the reserved room in the budget is kept. */
@@ -110,15 +141,19 @@ async function topUpAndPay(options: {
   refusals: readonly Refusal[];
   found: FoundFunds;
   url: URL;
+  freeRoom: () => Promise<boolean>;
 }): Promise<Response> {
-  const { context, request, topUp, candidates, refusals, found, url } = options;
+  const { context, request, topUp, candidates, refusals, found, url, freeRoom } = options;
   const { account, topUpLimit } = context;
   const { hostname } = url;
   const endTopUp = topUpLimit.begin(hostname);
   let end: TopUpEnd = "neither";
   let hold: BudgetHold | undefined;
   try {
-    hold = await holdBudget(context, { shortfalls: found.shortfalls, host: hostname });
+    const wanted = { shortfalls: found.shortfalls, host: hostname };
+    hold = await holdBudget(context, wanted);
+    const isOver = hold.shortfalls.length === 0;
+    if (isOver && (await freeRoom())) hold = await holdBudget(context, wanted);
     const needs = hold.shortfalls.map(toTopUpNeed);
     if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
     const { signal } = request;
@@ -128,6 +163,7 @@ async function topUpAndPay(options: {
     const response = await payIfAsked(context, request, {
       toppedUp: { candidates, held: hold.nonces },
       collisions: 0,
+      freeRoom,
     });
     const paid = paymentOf(response);
     if (paid && paid.state !== "rejected" && neededTopUp(found, paid.payment.terms)) end = "used";

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createKeyedMutex, type KeyedMutex } from "@coinslot/concurrency";
 import { createFileStore } from "./budget/budget-file.ts";
 import { createMemoryStore } from "./budget/budget-store.ts";
 import { createSpendingBudget, type SpendingBudget } from "./budget/spending-budget.ts";
@@ -88,6 +89,8 @@ export interface PayingFetchContext {
   beforeSend: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   topUp: TopUp | undefined;
   topUpLimit: TopUpLimit;
+  /** One top-up at a time, for each host name. */
+  topUpTurns: KeyedMutex<string>;
   allowInsecureHttp: boolean;
   maxBodyBytes: number;
   maxValiditySeconds: number;
@@ -148,6 +151,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     beforeSend: options.beforeSend,
     topUp: options.topUp,
     topUpLimit: createTopUpLimit(),
+    topUpTurns: createKeyedMutex(),
     allowInsecureHttp: options.allowInsecureHttp ?? false,
     now,
     randomBytes:

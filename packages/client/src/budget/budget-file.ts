@@ -49,7 +49,7 @@ async function refuseHardLinks(path: string): Promise<void> {
 }
 
 /**
- * Some 100,000 payments without an outcome, or 500,000 hosts within an hour. A larger file would
+ * Some 40,000 payments without an outcome, or 250,000 hosts within an hour. A larger file would
  * stop the program for seconds at each payment.
  */
 const maxMebibytes = 32;

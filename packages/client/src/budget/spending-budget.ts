@@ -47,7 +47,13 @@ export type ExposureRequest = Omit<BookingRequest, "validBefore" | "insteadOf">;
 const noEnd = 253_370_764_800;
 
 /** Either booked, now or before, or the limit that refuses it. */
-export type Booked = { ok: true; isNew: boolean } | { ok: false; message: string };
+export type Booked = { ok: true; isNew: boolean } | ({ ok: false } & ExceededLimit);
+
+/** A limit in words, and whether it counts payments and not money. */
+interface ExceededLimit {
+  message: string;
+  isByCount?: true;
+}
 
 /** Books spending before it is signed. */
 export interface SpendingBudget {
@@ -71,6 +77,8 @@ export interface SpendingBudget {
   bookExposure(request: ExposureRequest): Promise<Booked>;
   /** Lowers the booking of a channel to this exposure. It never raises it, and needs no room. */
   lowerExposure(request: ExposureRequest): Promise<void>;
+  /** Resolves to the booked exposures by channel, in the unit of their bucket. */
+  exposures(): Promise<ReadonlyMap<string, bigint>>;
   /** Counts a part of the exposure of a channel as spent today. The rest stays booked. */
   spendExposure(part: ExposureRequest): Promise<void>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
@@ -83,7 +91,7 @@ export interface SpendingBudget {
 const reclaimedAtOnce = 20;
 
 /** Most payments without an outcome: the file of a budget stays far below its largest size. */
-const maxOpen = { atHost: 10_000, inAll: 50_000 };
+const maxOpen = { atHost: 5_000, inAll: 20_000 };
 
 /** Holds bookings against limits, over a store that may be shared. */
 export function createSpendingBudget(options: {
@@ -91,10 +99,12 @@ export function createSpendingBudget(options: {
   /** Unix milliseconds. */
   now: () => number;
   chains: Pick<ChainReader, "wasUsed" | "readTimes">;
+  /** Place of the first look at expired bookings: short processes share a file. In [0, 1). */
+  random?: () => number;
 }): SpendingBudget {
-  const { store, now, chains } = options;
+  const { store, now, chains, random = Math.random } = options;
   /** Index of the expired booking at which the next round begins. */
-  let nextExpired = 0;
+  let nextExpired: number | undefined;
 
   /** @returns `undefined` when the clock has to be checked first */
   async function tryToBook(
@@ -117,8 +127,10 @@ export function createSpendingBudget(options: {
       const hour = hourOf(bookedAt);
       const booking = { id, validBefore, hour, pot, host, amount: inBucket(asset, amount) };
       const without = insteadOf.reduce(releaseBooking, state);
-      const message = findExceededLimit(without, booking, asset.pot, isExposure);
-      if (message !== undefined) return { state, result: { ok: false, message } };
+      const exceeded = isReplaced(state, booking, insteadOf)
+        ? undefined
+        : findExceededLimit(without, booking, asset.pot, isExposure);
+      if (exceeded !== undefined) return { state, result: { ok: false, ...exceeded } };
       return {
         state: { ...openBooking(without, booking), bookedAt },
         result: { ok: true, isNew: true },
@@ -139,11 +151,14 @@ export function createSpendingBudget(options: {
 
   // Refused and lost payments stay booked until they cannot be made any more. Their fate is read
   // when the room is needed, and outside the lock, since a chain may be slow.
-  async function reclaim(pot: string): Promise<boolean> {
+  async function reclaim(pot: string | undefined): Promise<boolean> {
     const latest = Math.floor(now() / 1000) - settledHistorySeconds;
     const open = await store.update((state) => ({ state, result: state.open }));
-    const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
+    const expired = open.filter(
+      (each) => (pot === undefined || each.pot === pot) && each.validBefore < latest,
+    );
     // In turn: those that no node knows must not hide the others for ever.
+    nextExpired ??= Math.floor(random() * expired.length);
     const from = nextExpired < expired.length ? nextExpired : 0;
     const inTurn = [...expired.slice(from), ...expired.slice(0, from)].slice(0, reclaimedAtOnce);
     const fates = await Promise.all(
@@ -154,12 +169,15 @@ export function createSpendingBudget(options: {
     nextExpired = from + fates.filter(({ used }) => used === undefined).length;
     if (fates.every(({ used }) => used === undefined)) return false;
     await store.update((state) => ({ state: fates.reduce(endBooking, state), result: undefined }));
-    return fates.some(({ used }) => used === false);
+    return true;
   }
 
   async function book(request: BookingRequest & { isExposure?: true }): Promise<Booked> {
     const booked = await bookAtTrustedTime(request);
-    if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
+    if (booked.ok) return booked;
+    // The places are those of all buckets.
+    const pot = booked.isByCount ? undefined : request.asset.pot.name;
+    if (!(await reclaim(pot))) return booked;
     return bookAtTrustedTime(request);
   }
 
@@ -172,6 +190,11 @@ export function createSpendingBudget(options: {
         state: lowerBooking(state, { nonce: id.nonce, amount: inBucket(asset, amount) }),
         result: undefined,
       })),
+    exposures: () =>
+      store.update((state) => {
+        const open = state.open.filter(({ validBefore }) => validBefore === noEnd);
+        return { state, result: new Map(open.map(({ id, amount }) => [id.nonce, amount])) };
+      }),
     spendExposure: ({ id, asset, amount, host }) =>
       store.update((state) => {
         const hour = hourOf(Math.max(now(), state.bookedAt));
@@ -201,30 +224,47 @@ function endBooking(
   return used ? settleBooking(state, nonce) : releaseBooking(state, nonce);
 }
 
+/** Returns whether this host's booking of the bucket was as high before: it needs no new room. */
+function isReplaced(state: BudgetState, booking: Booking, insteadOf: readonly string[]): boolean {
+  const { pot, host, amount } = booking;
+  const isSame = (each: Booking) =>
+    insteadOf.includes(each.id.nonce) && each.pot === pot && each.host === host;
+  return state.open.some((each) => isSame(each) && each.amount >= amount);
+}
+
 function findExceededLimit(
   state: BudgetState,
   booking: Booking,
   pot: BudgetBucket,
   isExposure = false,
-): string | undefined {
+): ExceededLimit | undefined {
   const { limits } = pot;
   const exceeds = (limit: bigint, booked: bigint) => booked + booking.amount > limit;
   const show = (amount: bigint) => showInBucket(pot, amount);
   const wanted = show(booking.amount);
   if (!isExposure && exceeds(limits.perPayment, 0n)) {
-    return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;
+    return {
+      message: `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`,
+    };
   }
   const openAtHost = state.open.filter(({ host }) => host === booking.host).length;
   if (openAtHost >= maxOpen.atHost || state.open.length >= maxOpen.inAll) {
-    return `the budget keeps ${state.open.length} payments without an outcome, ${openAtHost} of them at ${booking.host}: more than it allows`;
+    return {
+      message: `the budget keeps ${state.open.length} payments without an outcome, ${openAtHost} of them at ${booking.host}: more than it allows`,
+      isByCount: true,
+    };
   }
   const atHost = bookedIn(state, pot.name, booking.host);
   if (exceeds(limits.perHost, atHost)) {
-    return `${wanted} at ${booking.host}, after ${show(atHost)} in the last day, is more than the budget allows for one host in a day: ${show(limits.perHost)}`;
+    return {
+      message: `${wanted} at ${booking.host}, after ${show(atHost)} in the last day, is more than the budget allows for one host in a day: ${show(limits.perHost)}`,
+    };
   }
   const inAll = bookedIn(state, pot.name);
   if (exceeds(limits.perDay, inAll)) {
-    return `${wanted}, after ${show(inAll)} in the last day, is more than the budget allows in a day: ${show(limits.perDay)}`;
+    return {
+      message: `${wanted}, after ${show(inAll)} in the last day, is more than the budget allows in a day: ${show(limits.perDay)}`,
+    };
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { PaymentError } from "../payment-error.ts";
 
-/** Consecutive top-ups for one host that may end without a purchase, those under way included. */
+/** Consecutive top-ups for one host that may end without a purchase. */
 const maxUnused = 3;
 
 /**
@@ -15,7 +15,8 @@ export type TopUpEnd = "used" | "unused" | "neither";
 /** Bounds the bridge costs that a seller can cause by a price that grows with each top-up. */
 export interface TopUpLimit {
   /**
-   * Counts a top-up for the host until its end, which the caller reports by the returned function.
+   * Begins a top-up for the host. The caller reports its end by the returned function, before the
+   * next one begins.
    *
    * @throws PaymentError `offer_changed` after too many top-ups without a purchase
    */
@@ -24,21 +25,17 @@ export interface TopUpLimit {
 
 /** Counts for the lifetime of one `createPayingFetch`. */
 export function createTopUpLimit(): TopUpLimit {
-  const hosts = new Map<string, { unused: number; running: number }>();
+  const unused = new Map<string, number>();
   return {
     begin(host) {
-      const counts = hosts.get(host) ?? { unused: 0, running: 0 };
-      if (counts.unused + counts.running >= maxUnused) {
-        const text = `${maxUnused} top-ups in a row for ${host} did not end in a purchase, or are under way; no more funds are brought for it`;
+      const count = unused.get(host) ?? 0;
+      if (count >= maxUnused) {
+        const text = `${maxUnused} top-ups in a row for ${host} did not end in a purchase; no more funds are brought for it`;
         throw new PaymentError("offer_changed", text);
       }
-      hosts.set(host, counts);
-      counts.running += 1;
       return (end) => {
-        counts.running -= 1;
-        if (end === "unused") counts.unused += 1;
-        if (end === "used") counts.unused = 0;
-        if (counts.running + counts.unused === 0) hosts.delete(host);
+        if (end === "unused") unused.set(host, count + 1);
+        if (end === "used") unused.delete(host);
       };
     },
   };

@@ -1,4 +1,4 @@
-import { findAsset, type SpendableAsset } from "../budget/spending-policy.ts";
+import { findAsset, inBucket, type SpendableAsset } from "../budget/spending-policy.ts";
 import { settledHistorySeconds } from "../chain/chain-reader.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { type ChannelRecord, exposureOf, larger, smaller } from "./channel-record.ts";
@@ -47,6 +47,17 @@ export async function lowerExposure(
   const asset = findAsset(context.assets, stored.network, stored.config.token);
   if (asset === undefined) return;
   await context.budget.lowerExposure({ ...bookingOf(stored), asset, amount: exposureOf(stored) });
+}
+
+/** Returns whether more is booked for a channel than the exposure of its stored state. */
+export function isBookedAbove(
+  { context }: ChannelLedger,
+  stored: ChannelRecord,
+  booked: ReadonlyMap<string, bigint>,
+): boolean {
+  const asset = findAsset(context.assets, stored.network, stored.config.token);
+  if (asset === undefined) return false;
+  return (booked.get(stored.id) ?? 0n) > inBucket(asset, exposureOf(stored));
 }
 
 /**

@@ -40,7 +40,7 @@ describe("a deposit that its seller never executes", () => {
     await world.devnet().revert(snapshot);
   });
 
-  it("keeps no room at the next purchase from any seller of channels, by two hosts", async () => {
+  it("keeps no room that the next purchase needs, by two hosts", async () => {
     const silent = await sellerOf({
       onPaid: (_paid, response) => {
         response.writeHead(402).end("{}");

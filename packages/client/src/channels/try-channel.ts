@@ -7,7 +7,6 @@ import type { RepeatableRequest } from "../send/repeatable-request.ts";
 import type { OfferedWay } from "../wires/wire.ts";
 import { buyByChannel } from "./buy-by-channel.ts";
 import { findChannels, prefersChannel } from "./choose-channel.ts";
-import { freeDeadDeposits } from "./free-dead-deposits.ts";
 
 /**
  * Buys by a channel, if one is offered and preferred.
@@ -22,22 +21,26 @@ export async function tryChannel(
     other: Candidate | undefined;
     request: RepeatableRequest;
     url: URL;
+    /** Resolves to whether there is more room than before. */
+    freeRoom: () => Promise<boolean>;
   },
 ): Promise<Response | Refusal[]> {
   const { channels, protocols, assets } = context;
-  const { ways, other, request, url } = wanted;
+  const { ways, other, request, url, freeRoom } = wanted;
   if (channels === undefined) return [];
   const { networks } = context.chains;
   const found = findChannels({ ways, protocols, assets, networks, channels });
   const { refusals } = found;
   const [channel] = found.candidates;
   if (channel === undefined) return refusals;
-  const { store, locks } = await channels.open();
-  await freeDeadDeposits(context, { store, locks });
+  const { store } = await channels.open();
   const { exactFirst } = channels;
   if (!prefersChannel({ channel, other, origin: url.origin, exactFirst, store })) return refusals;
   checkResource(channel.way, url);
-  const bought = await buyByChannel(context, channels, { candidate: channel, request, url });
+  const buy = () => buyByChannel(context, channels, { candidate: channel, request, url });
+  let bought = await buy();
+  const isOver = "code" in bought && bought.code === "over_budget";
+  if (isOver && (await freeRoom())) bought = await buy();
   return "code" in bought ? [...refusals, bought] : bought;
 }
 
