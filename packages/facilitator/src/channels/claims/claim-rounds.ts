@@ -9,7 +9,7 @@ import type { ChannelsContext } from "../channels-context.ts";
 import { type AskedClaim, createAskedClaims } from "./asked-claims.ts";
 import { areChannelsActive } from "./channel-activity.ts";
 import { createClaimMemory } from "./claim-memory.ts";
-import { followPayouts } from "./follow-payouts.ts";
+import { followPayouts, startPayouts } from "./follow-payouts.ts";
 import { forgetClaimGauges } from "./measure-claims.ts";
 import { type ClaimPlan, planClaims } from "./plan-claims.ts";
 import { settleReceivers } from "./settle-receivers.ts";
@@ -52,14 +52,20 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   let measuredAt = Number.NEGATIVE_INFINITY;
   let forgotAt = clock.now();
   let isClaiming = false;
+  let following: Promise<void> | undefined;
 
   /** Payouts are for the books. No claim waits for a node or a ledger that fails them. */
-  async function tryPayouts(): Promise<void> {
-    try {
-      await followPayouts(channels, memory);
-    } catch (err) {
-      logger.warn({ err, network: place.network }, "payouts could not be posted; retrying");
-    }
+  function reportPayouts(err: unknown): void {
+    logger.warn({ err, network: place.network }, "payouts could not be posted; retrying");
+  }
+
+  /** Beside the rounds: an endpoint may be slow. */
+  function follow(): void {
+    following ??= followPayouts(channels, memory)
+      .catch(reportPayouts)
+      .finally(() => {
+        following = undefined;
+      });
   }
 
   return {
@@ -78,12 +84,11 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
         forgetClaimGauges(channels);
         return areChannelsActive(channels);
       }
-      // Begun before the first claim, so that no payout of it is left out.
-      if (settledAt === Number.NEGATIVE_INFINITY) await tryPayouts();
+      if (settledAt === Number.NEGATIVE_INFINITY) await startPayouts(channels).catch(reportPayouts);
       const { isActive } = await planClaims(channels, memory);
       if (clock.now() - settledAt >= settleEveryMs) {
         settledAt = clock.now();
-        await tryPayouts();
+        follow();
         await settleReceivers(channels, memory);
       }
       if (clock.now() - measuredAt >= measureEveryMs) {
@@ -104,6 +109,7 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
     fail: asked.fail,
     async stop() {
       asked.end(new FacilitatorError("The process stops", { kind: "unavailable" }));
+      await following;
       await lease.release();
     },
   };

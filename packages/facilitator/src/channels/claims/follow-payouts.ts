@@ -1,3 +1,5 @@
+import type { RpcEndpointHandle, RpcRequester } from "@coinslot/chain";
+import { type BlockHeader, blockByNumber, blockHeaderSchema } from "@coinslot/chain";
 import {
   addressSchema,
   bytes32Schema,
@@ -12,7 +14,10 @@ import {
   type Payout,
   postPayouts,
   readPayoutProgress,
+  rewindPayouts,
 } from "../../ledger/channels/channel-payouts.ts";
+import { isStuck } from "../../settle/evidence/is-stuck.ts";
+import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readEvents } from "../watch/read-events.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
@@ -23,7 +28,7 @@ const settledTopic = channelSettlementAbi.flatMap((item) =>
 
 /** Blocks of one request. */
 const blocksAtOnce = 1_000;
-/** Requests of one look, at most: the next look goes on. */
+/** Requests of one look to each endpoint, at most: the next look goes on. */
 const maxRequests = 50;
 
 const quantity = z
@@ -44,24 +49,49 @@ const settledSchema = z.array(
 );
 
 /**
+ * Begins to follow payouts, at the first start of a ledger: before the first claim, so that none of
+ * it is left out.
+ *
+ * @throws RpcError, DatabaseError
+ */
+export async function startPayouts({ context, settlement, place }: ChannelsContext): Promise<void> {
+  const { network } = settlement;
+  if ((await readPayoutProgress(context.ledger, place)) !== undefined) return;
+  const head = await network.watcher.read(network.pollMs);
+  const block = Number(head.number) - network.finalAfter;
+  if (block >= 0) await beginPayouts(context.ledger, { ...place, block });
+}
+
+/**
  * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
  * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
  * after a pause.
  *
- * @throws RpcError, ZodError, DatabaseError; what was posted stays
+ * No row is taken back, and no block is read again. So each endpoint that has a say has to return
+ * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
+ *
+ * @throws DatabaseError, and what is no fault of a node; what was posted stays
  */
 export async function followPayouts(
   channels: ChannelsContext,
   memory: KnownReceivers,
 ): Promise<void> {
   const { context, settlement, place } = channels;
-  const { ledger } = context;
-  const { network } = settlement;
-  const head = await network.watcher.read(network.pollMs);
-  const final = Number(head.number) - network.finalAfter;
-  if (final < 0) return;
+  const { ledger, logger } = context;
   let done = await readPayoutProgress(ledger, place);
-  if (done === undefined) return beginPayouts(ledger, { ...place, block: final });
+  const voters = done === undefined ? [] : await findVoters(channels);
+  if (done === undefined || voters.length === 0) return;
+  const heads = voters.map(({ head }) => Number(head.number));
+  const final = Math.min(...heads) - settlement.network.finalAfter;
+  if (final < 0) return;
+  if (done > Math.max(...heads)) {
+    logger.error(
+      { network: place.network, block: done, final },
+      "a node called a block of payouts newer than the chain is; they are read anew",
+    );
+    const lowest = Math.max(0, final - blocksAtOnce * maxRequests);
+    done = await rewindPayouts(ledger, { ...place, done, final, lowest });
+  }
   if (done >= final) return;
   const known = await receiversOf(channels, memory);
   const receivers = [...known.values()].map(({ receiver }) => wordOf(receiver));
@@ -72,17 +102,87 @@ export async function followPayouts(
   }
   for (let request = 0; request < maxRequests && done < final; request += 1) {
     const to = Math.min(done + blocksAtOnce, final);
-    const payouts = await readPayouts(channels, { from: done + 1, to, receivers });
+    const payouts = await readAgreed(channels, voters, { from: done + 1, to, receivers });
+    if (payouts === undefined) return;
     if (!(await postPayouts(ledger, { ...place, after: done, to, payouts }))) return;
     done = to;
   }
 }
 
+interface Voter {
+  endpoint: RpcEndpointHandle;
+  head: BlockHeader;
+}
+
+/** Endpoints that have a say; none while one is awaited. */
+async function findVoters({ context, settlement: { network } }: ChannelsContext): Promise<Voter[]> {
+  const answers = await Promise.all(
+    network.rpc.endpoints.map(async (endpoint) => {
+      const subjects = ["head"];
+      try {
+        const head = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
+        noteAnswer(endpoint, subjects);
+        return { endpoint, head };
+      } catch (error) {
+        const silent = { network: network.network, endpoint, subjects, error };
+        return isAwaited(context, silent) ? "awaited" : "left out";
+      }
+    }),
+  );
+  if (answers.includes("awaited")) return [];
+  const voters = answers.filter((answer) => typeof answer === "object");
+  const heads = voters.map(({ head }) => head);
+  return voters.filter(({ head }) => !isStuck(head, heads, context.ledger.now()));
+}
+
+interface Range {
+  from: number;
+  to: number;
+  receivers: readonly Hex[];
+}
+
+/** The payouts of some blocks; `undefined` where endpoints differ about them, or one is awaited. */
+async function readAgreed(
+  { context, settlement: { network }, place }: ChannelsContext,
+  voters: readonly Voter[],
+  range: Range,
+): Promise<Payout[] | undefined> {
+  const answers = await Promise.all(
+    voters.map(async ({ endpoint }) => {
+      const subjects = ["payouts"];
+      try {
+        const payouts = await readPayouts(endpoint, { ...range, contract: place.contract });
+        noteAnswer(endpoint, subjects);
+        return payouts;
+      } catch (error) {
+        const silent = { network: network.network, endpoint, subjects, error };
+        return isAwaited(context, silent) ? "awaited" : "left out";
+      }
+    }),
+  );
+  if (answers.includes("awaited")) return undefined;
+  const [first, ...others] = answers.filter((answer) => typeof answer === "object");
+  if (first === undefined || others.every((other) => textOf(other) === textOf(first))) return first;
+  const { from, to } = range;
+  context.logger.warn(
+    { network: place.network, from, to },
+    "endpoints differ about payouts; they are not posted, and read again",
+  );
+  return undefined;
+}
+
+function textOf(payouts: readonly Payout[]): string {
+  const texts = payouts.map(({ receiver, token, amount, transaction, logIndex, block }) =>
+    [receiver, token, amount, transaction, logIndex, block.number, block.hash].join(),
+  );
+  return texts.sort().join("\n");
+}
+
 async function readPayouts(
-  { settlement: { network }, place: { contract } }: ChannelsContext,
-  { from, to, receivers }: { from: number; to: number; receivers: readonly Hex[] },
+  rpc: RpcRequester,
+  { contract, from, to, receivers }: Range & { contract: Hex },
 ): Promise<Payout[]> {
-  const answers = await readEvents(network.rpc, {
+  const answers = await readEvents(rpc, {
     contract,
     from: BigInt(from),
     to: BigInt(to),

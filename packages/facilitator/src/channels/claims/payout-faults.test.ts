@@ -1,5 +1,5 @@
 import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
-import { encodeFunctionData, toEventSelector, toHex } from "viem";
+import { encodeFunctionData, keccak256, toEventSelector, toHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import { openLedger } from "../../ledger/open-ledger.ts";
@@ -19,19 +19,70 @@ const settledTopic = abi.flatMap((item) =>
 const rangeSchema = z.looseObject({ toBlock: z.string(), topics: z.unknown() });
 const logsSchema = z.object({ result: z.array(z.looseObject({ blockNumber: z.string() })) });
 
-describe.each(enginesByDay("sqlite"))("a claim beside faults of payouts, on %s", (engine) => {
+/**
+ * Lies about payouts: each is shown in the last block that is asked for, as soon as there is one;
+ * none is shown; or another one is.
+ */
+type Lie = "early" | "hidden" | "made up" | undefined;
+
+describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (engine) => {
   let here: ClaimingDevnet;
   let channels: ClaimingDevnet["channels"];
   let config: ChannelConfig;
+  let lie: Lie;
+  let lies: number;
+  let nodeUrl: string;
 
   beforeEach(async () => {
+    lie = undefined;
+    lies = 0;
     here = await startClaimingDevnet(engine);
     channels = here.channels;
     config = channels.configOf();
     await channels.deposit(config, 10_000n);
+    const node = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) => {
+      if (lie === undefined || !JSON.stringify(call.params).includes(`${settledTopic}`)) {
+        return ask();
+      }
+      lies += 1;
+      return showPayouts(lie, call);
+    });
+    onTestFinished(node.close);
+    nodeUrl = node.url;
   });
 
   afterEach(() => here.stop());
+
+  async function showPayouts(shown: Lie, { method, params }: NodeCall): Promise<NodeAnswer> {
+    if (shown === "hidden") return { result: [] };
+    const { client } = here.devnet;
+    const filter = rangeSchema.parse(params[0]);
+    const asked = [{ ...filter, toBlock: toHex(await client.getBlockNumber()) }];
+    const result = await client.request({ method, params: asked } as never);
+    const logs = logsSchema.parse({ result }).result;
+    const early = logs.map((log) => ({ ...log, blockNumber: filter.toBlock }));
+    if (shown === "early") return { result: early };
+    return {
+      result: [...logs, ...early.map((log) => ({ ...log, transactionHash: keccak256("0x") }))],
+    };
+  }
+
+  const start = (...rpcUrls: string[]) => here.start({}, { network: { rpcUrls } });
+
+  /** A channel is claimed, and its receiver has the money. No process runs then. */
+  async function settleOther() {
+    const facilitator = await start(here.devnet.rpcUrl);
+    const other = channels.configOf();
+    await channels.deposit(other, 10_000n);
+    await here.buyOnce(facilitator, price, config);
+    await here.buyOnce(facilitator, price, other);
+    await channels.withdraw(other, 10_000n);
+    await here.claimed(price, other);
+    await facilitator.close();
+    const args = [config.receiver, config.token] as const;
+    const data = encodeFunctionData({ abi, functionName: "settle", args });
+    await here.sendFirst(here.devnet.accounts.seller, data);
+  }
 
   async function countPayouts() {
     const { url } = here.ledger;
@@ -41,62 +92,62 @@ describe.each(enginesByDay("sqlite"))("a claim beside faults of payouts, on %s",
     return rows.length;
   }
 
-  /** A node that shows each `Settled` in the last block that it is asked for, as soon as it can. */
-  async function showEarly(
-    { method, params }: NodeCall,
-    ask: (call?: NodeCall) => Promise<NodeAnswer>,
-  ): Promise<NodeAnswer> {
-    const filter = rangeSchema.safeParse(params[0]).data;
-    if (method !== "eth_getLogs" || !JSON.stringify(filter?.topics).includes(`${settledTopic}`)) {
-      return ask();
-    }
-    const { client } = here.devnet;
-    const asked = [{ ...filter, toBlock: toHex(await client.getBlockNumber()) }];
-    const result = await client.request({ method, params: asked } as never);
-    const logs = logsSchema.parse({ result }).result;
-    return { result: logs.map((log) => ({ ...log, blockNumber: filter?.toBlock })) };
-  }
+  const posted = () =>
+    vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await countPayouts()).toBe(1);
+    }, patience);
 
-  it("is made after a node has shown the payout of another one in an earlier block", async () => {
-    let isEarly = false;
-    const node = await startNodeProxy(here.devnet.rpcUrl, (call, ask) =>
-      isEarly ? showEarly(call, ask) : ask(),
-    );
-    onTestFinished(node.close);
-    const start = () => here.start({}, { network: { rpcUrls: [node.url] } });
-    const first = await start();
-    const other = channels.configOf();
-    await channels.deposit(other, 10_000n);
-    await here.buyOnce(first, price, config);
-    await here.buyOnce(first, price, other);
-    await channels.withdraw(other, 10_000n);
-    await here.claimed(price, other);
-    await first.close();
-    const { receiver, token } = config;
-    const args = [receiver, token] as const;
-    const data = encodeFunctionData({ abi, functionName: "settle", args });
-    await here.sendFirst(here.devnet.accounts.seller, data);
-    isEarly = true;
-    const misled = await start();
+  it("stop no claim after one was shown in an earlier block", async () => {
+    await settleOther();
+    lie = "early";
+    const misled = await start(nodeUrl);
     await vi.waitFor(async () => expect(await countPayouts()).toBe(1), patience);
     await misled.close();
-    isEarly = false;
+    lie = undefined;
     await here.devnet.mine(5);
-    await start();
+    await start(nodeUrl);
     await channels.withdraw(config, 10_000n);
     await here.claimed(price, config);
-    expect(await countPayouts()).toBe(1);
+    await posted();
   });
 
-  it("is made where payouts cannot be posted", async () => {
-    const first = await here.start();
+  it("stop no claim where they cannot be posted", async () => {
+    const first = await start(nodeUrl);
     await here.buyOnce(first, price, config);
     await first.close();
     const { database, close } = await openLedger({ url: here.ledger.url, processId: "fault" });
     await database.kysely.schema.dropTable("channel_payout_progress").execute();
     await close();
-    await here.start();
+    await start(nodeUrl);
     await channels.withdraw(config, 10_000n);
     await here.claimed(price, config);
+  });
+
+  it("are posted once all nodes show them, and none that one alone shows", async () => {
+    await settleOther();
+    await here.devnet.mine(5);
+    for (const shown of ["hidden", "made up"] as const) {
+      lie = shown;
+      const before = lies;
+      const misled = await start(nodeUrl, here.devnet.rpcUrl);
+      await vi.waitFor(() => expect(lies).toBeGreaterThan(before), patience);
+      await misled.close();
+    }
+    lie = undefined;
+    expect(await countPayouts()).toBe(0);
+    await start(nodeUrl, here.devnet.rpcUrl);
+    await posted();
+  });
+
+  it("are posted after a node has called its head far too high", async () => {
+    await settleOther();
+    await here.devnet.mine(5);
+    const { database, close } = await openLedger({ url: here.ledger.url, processId: "fault" });
+    const ahead = { block_number: 1_000_000 };
+    await database.kysely.updateTable("channel_payout_progress").set(ahead).execute();
+    await close();
+    await start(nodeUrl);
+    await posted();
   });
 });

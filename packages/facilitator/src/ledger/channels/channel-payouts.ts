@@ -47,6 +47,41 @@ export async function beginPayouts(
   );
 }
 
+/**
+ * Sets the progress back from a block that no chain has come to: to the last payout that was posted
+ * up to `final`, or to `lowest` without one. None is posted twice by that.
+ *
+ * The racer is another process that has done so, or has posted: the progress is no longer `done`.
+ *
+ * @returns the block to go on after
+ */
+export async function rewindPayouts(
+  ledger: LedgerContext,
+  options: ChannelContract & { done: number; final: number; lowest: number },
+): Promise<number> {
+  const { network, contract, done, final, lowest } = options;
+  return ledger.write(async (transaction) => {
+    const last = await transaction
+      .selectFrom("channel_payouts")
+      .select("block_number")
+      .where("network", "=", network)
+      .where("contract", "=", contract)
+      .where("block_number", "<=", final)
+      .orderBy("block_number", "desc")
+      .limit(1)
+      .executeTakeFirst();
+    const block = last?.block_number ?? lowest;
+    await transaction
+      .updateTable("channel_payout_progress")
+      .set({ block_number: block })
+      .where("network", "=", network)
+      .where("contract", "=", contract)
+      .where("block_number", "=", done)
+      .execute();
+    return block;
+  }, forProcess);
+}
+
 const { wallet, claimed } = accounts;
 
 /**
