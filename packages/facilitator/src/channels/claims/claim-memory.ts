@@ -18,7 +18,9 @@ export interface ClaimMemory extends KnownReceivers {
   /** Channels that not all endpoints have shown as paid, until these are asked again. */
   disagreed: Rests<Hex>;
   look: ChannelLook;
-  /** When all endpoints are asked next, by the clock. */
+  /** When all endpoints are asked about all channels next, by the clock. */
+  auditAt: number;
+  /** When they are asked about those of `seen` next. */
   lookAt: number;
   /** Sightings of the last look that were not answered. */
   seen: Set<SightingId>;
@@ -36,7 +38,8 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     rests: new Map(),
     disagreed: new Map(),
     paid: new Map(),
-    lookAt: Number.NEGATIVE_INFINITY,
+    auditAt: Number.NEGATIVE_INFINITY,
+    lookAt: Number.POSITIVE_INFINITY,
     seen: new Set(),
     sighted: new Map(),
     reported: new Set(),

@@ -18,7 +18,7 @@ import type { ClaimMemory } from "./claim-memory.ts";
 import { isResting, maxRestMsOf, restPaid } from "./claim-rests.ts";
 import { dropPaid } from "./drop-paid.ts";
 import { measureClaims } from "./measure-claims.ts";
-import { restSightings, seeWithdrawals } from "./see-withdrawals.ts";
+import { channelOf, restSightings, seeWithdrawals } from "./see-withdrawals.ts";
 import { byAuthorizer, type ClaimOutcome, sendClaims } from "./send-claims.ts";
 import { type RefusedRow, tryClaims } from "./try-claims.ts";
 
@@ -53,15 +53,17 @@ export async function planClaims(
   const dues = await readDues(channels);
   const byId = new Map(dues.map((due) => [due.channel.channelId, due]));
   const flying = await endClaims(channels, memory, byId);
-  for (const id of memory.paid.keys()) if (!byId.has(id)) memory.paid.delete(id);
+  forgetEnded(memory, byId, context.clock.now());
   for (const { config } of dues) {
     memory.receivers?.set(`${config.receiver}/${config.token}`, config);
   }
-  const left = seeWithdrawals(channels, memory, await dropPaid(channels, memory, dues));
+  const unpaid = await dropPaid(channels, memory, dues);
+  // Before a sighting is taken: it would be lost where this fails.
+  const time = await readClaimTime(channels);
+  const left = seeWithdrawals(channels, memory, unpaid);
   measureClaims(channels, left);
   const maxRows = maxClaimRows;
   const now = ledger.now();
-  const time = await readClaimTime(channels);
   const chosen = chooseClaims({ dues: left, ...flying, settings, now, time, maxRows, isAll });
   const isFlying = flying.inFlight.size > 0 || flying.inRefunds.size > 0;
   const plan: ClaimPlan = {
@@ -83,6 +85,22 @@ export async function planClaims(
   }
   if (plan.sent.length > 0) plan.isActive = true;
   return plan;
+}
+
+/** Forgets what was remembered of channels without unclaimed money. Their rests last their time. */
+function forgetEnded(
+  { paid, rests, disagreed, sighted }: ClaimMemory,
+  dues: ReadonlyMap<Hex, unknown>,
+  now: number,
+): void {
+  const ids = new Set<string>(dues.keys());
+  for (const id of paid.keys()) if (!ids.has(id)) paid.delete(id);
+  for (const each of [rests, disagreed]) {
+    for (const [id, { until }] of each) if (!ids.has(id) && until <= now) each.delete(id);
+  }
+  for (const [id, { until }] of sighted) {
+    if (!ids.has(channelOf(id)) && until <= now) sighted.delete(id);
+  }
 }
 
 async function readDues({ context, place }: ChannelsContext): Promise<ClaimableChannel[]> {

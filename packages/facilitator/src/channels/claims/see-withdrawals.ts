@@ -1,7 +1,7 @@
 import type { Hex } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
-import { backOff, firstRestMs } from "../back-off.ts";
+import { backOff } from "../back-off.ts";
 import { auditMsOf } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
@@ -21,8 +21,8 @@ export interface SightedChannel extends ClaimableChannel {
  * Channels with unclaimed money, each as an endpoint shows it whose withdrawal is more urgent than
  * that of the mirror. The mirror is one endpoint's word. It may hide a withdrawal, name another
  * date for it, or show money as claimed. Each audit asks all endpoints, and no claim waits for a
- * slow one. A look that finds such a withdrawal is repeated soon: it counts once the endpoint shows
- * it twice, for one that is behind by a block lies about nothing.
+ * slow one. Channels with such a withdrawal are asked for again two blocks later. It counts once
+ * the endpoint shows it twice, for one that is behind by a block lies about nothing.
  *
  * The word of no endpoint stands in the way of another's: each one's sightings are answered by
  * themselves. A false one costs a claim that pays nothing, at intervals that double.
@@ -40,21 +40,29 @@ export function seeWithdrawals(
   const now = clock.now();
   const votes = memory.look.take();
   if (votes === undefined) {
-    if (now < memory.lookAt) return [...dues];
-    memory.lookAt = now + auditMsOf(settings);
-    memory.look.begin(dues.map(({ channel }) => channel.channelId));
+    const isAudit = now >= memory.auditAt;
+    if (!isAudit && now < memory.lookAt) return [...dues];
+    const ids = dues.map(({ channel }) => channel.channelId);
+    const seenIds = new Set<string>([...memory.seen].map(channelOf));
+    if (!memory.look.begin(isAudit ? ids : ids.filter((id) => seenIds.has(id)))) return [...dues];
+    memory.lookAt = Number.POSITIVE_INFINITY;
+    if (isAudit) memory.auditAt = now + auditMsOf(settings);
     return [...dues];
   }
   const before = memory.seen;
   memory.seen = new Set();
   const seen = dues.map((due) => findSighting(channels, memory, { due, votes, before }) ?? due);
   if (memory.seen.size > 0) {
-    const paceMs = Math.max(network.pollMs, 2 * network.blocks.blockTimeMs());
-    const soonMs = Math.min(paceMs, firstRestMs);
+    // Two blocks: by then an endpoint that was behind by one has come there.
+    const soonMs = Math.max(network.pollMs, 2 * network.blocks.blockTimeMs());
     memory.lookAt = Math.min(memory.lookAt, now + soonMs);
-    memory.look.callIn(soonMs);
   }
   return seen;
+}
+
+/** The channel of a sighting. */
+export function channelOf(sighting: SightingId): string {
+  return sighting.slice(0, sighting.indexOf("/"));
 }
 
 /** The sighting of a channel that is to be answered now. The others are noted for the next look. */
@@ -76,7 +84,11 @@ function findSighting(
     const isClaimable = claimableOf(channel, vote) > vote.totalClaimed;
     if (!isClaimable || moneyAtRisk(channel, vote) < claimCost || isUrgentAlike(due, vote))
       continue;
-    if ((memory.sighted.get(sighting)?.until ?? 0) > clock.now()) continue;
+    if ((memory.sighted.get(sighting)?.until ?? 0) > clock.now()) {
+      // It was not answered: it is looked for until then.
+      if (before.has(sighting)) memory.seen.add(sighting);
+      continue;
+    }
     if (found !== undefined || !before.has(sighting)) {
       memory.seen.add(sighting);
       continue;

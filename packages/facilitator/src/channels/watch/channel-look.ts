@@ -4,15 +4,13 @@ import { type ChannelVotes, readByEach } from "./read-by-each.ts";
 
 /** A look at channels by all endpoints. No claim waits for it: one of them may be slow. */
 export interface ChannelLook {
-  /** Begins a look, unless one is under way. */
-  begin(ids: readonly Hex[]): void;
-  /** Has the votes asked for again after a pause, in milliseconds. */
-  callIn(pauseMs: number): void;
+  /** Begins a look. False while one is under way. */
+  begin(ids: readonly Hex[]): boolean;
   /** The votes of the last look, once; `undefined`: it is not over, or they were taken. */
   take(): Map<Hex, ChannelVotes> | undefined;
 }
 
-/** @param onDone a look is over, or another one is due */
+/** @param onDone a look is over */
 export function createChannelLook(escrow: EscrowContext, onDone: () => void): ChannelLook {
   const { context, place } = escrow;
   let votes: Map<Hex, ChannelVotes> | undefined;
@@ -34,11 +32,11 @@ export function createChannelLook(escrow: EscrowContext, onDone: () => void): Ch
 
   return {
     begin(ids) {
-      if (isRunning) return;
+      if (isRunning) return false;
       isRunning = true;
       void look(ids);
+      return true;
     },
-    callIn: (pauseMs) => void context.clock.setTimer(onDone, pauseMs),
     take() {
       const taken = votes;
       votes = undefined;
