@@ -1,4 +1,4 @@
-import { type ChannelRefund, type ChannelWithdrawal, createPayingFetch } from "@coinslot/client";
+import { createPayingFetch } from "@coinslot/client";
 import { Command } from "commander";
 import { requireAllowed } from "../allow/require-allowed.ts";
 import { UsageError } from "../exit-code.ts";
@@ -7,14 +7,8 @@ import { readNetworks } from "../networks.ts";
 import { readSpendableTokens, toBudget } from "../pay/spendable-tokens.ts";
 import { readWallet } from "../read-secret.ts";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
-import {
-  amountText,
-  channelFile,
-  fileOption,
-  findChannel,
-  readNodes,
-  timeText,
-} from "./channel-file.ts";
+import { channelFile, fileOption, findChannel, readNodes } from "./channel-file.ts";
+import { describeReturn } from "./describe-return.ts";
 import { factsOf } from "./show-command.ts";
 
 interface WithdrawOptions {
@@ -67,32 +61,8 @@ Example:
           throw new UsageError("The wallet is not the payer of this channel.");
         return returned;
       })().finally(stopWaiting);
-      terminal.out(options.json ? formatJson(result) : describe(channel, result));
+      terminal.out(options.json ? formatJson(result) : describeReturn(channel, result));
     });
-}
-
-function describe(
-  channel: Parameters<typeof amountText>[0],
-  result: ChannelRefund | ChannelWithdrawal,
-): string {
-  const amount = amountText(channel, result.amount);
-  switch (result.state) {
-    case "refunded":
-      return `The seller has given back ${amount}.`;
-    case "withdrawn":
-      return `Withdrawn: ${amount}.`;
-    case "nothing":
-      return "The escrow holds nothing that is not charged.";
-    case "begun":
-    case "waiting": {
-      const at =
-        result.finalizeAfter === undefined ? "its delay" : timeText(result.finalizeAfter * 1000);
-      return `The withdrawal of ${amount} has begun. Run this again after ${at} UTC.`;
-    }
-    case "refused":
-    case "silent":
-      return `The seller has not given back all: ${amount} alone.`;
-  }
 }
 
 async function ask(terminal: Terminal): Promise<void> {

@@ -27,15 +27,19 @@ describe("a deposit that its seller never executes", () => {
     const budget = { perDay: "$0.001", file: inFolder("budget.json") };
     const pay = createFetch({}, { budget, now: () => now });
     expect((await pay(seller.url)).status).toBe(402);
-    const [{ id = "0x" } = {}] = await records();
-    await ask(pay, seller.url, id);
+    const [{ id = "0x", deposit } = {}] = await records();
+    const depositUntil = deposit?.validBefore;
+    expect(depositUntil).toBeGreaterThan(0);
+    expect(await ask(pay, seller.url, id)).toMatchObject({ state: "nothing", depositUntil });
     expect(await openBookings()).toMatchObject([{ id: { nonce: id } }]);
 
     const snapshot = await world.devnet().snapshot();
     now += 700_000;
     await world.devnet().client.setNextBlockTimestamp({ timestamp: BigInt(now) / 1000n });
     await world.devnet().mine();
-    expect(await ask(pay, seller.url, id)).toMatchObject({ state: "nothing" });
+    const ended = await ask(pay, seller.url, id);
+    expect(ended).toMatchObject({ state: "nothing" });
+    expect(ended).not.toHaveProperty("depositUntil");
     expect(await openBookings()).toEqual([]);
     await world.devnet().revert(snapshot);
   });

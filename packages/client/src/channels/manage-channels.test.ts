@@ -147,7 +147,7 @@ describe("a refund of a channel", () => {
     expect(await pay.refundChannel(seller.url)).toMatchObject([{ state: "refused", amount: 1n }]);
     expect((await pay.listChannels())[0]).toMatchObject({ balance: 9999n, locked: 8999n });
     expect(await pay.refundChannel(seller.url, { orWithdraw: true })).toMatchObject([
-      { state: "begun", amount: 8998n },
+      { state: "begun", amount: 8998n, refunded: 1n },
     ]);
   });
 

@@ -88,7 +88,11 @@ export async function refundChannels(
       const refund = await refundOnLane(context, ledger, asked);
       const isDone = refund.state === "refunded" || refund.state === "nothing";
       if (isDone || !orWithdraw) results.push(refund);
-      else results.push(await withdrawOnLane(context, ledger, mustFind(store.find(id))));
+      else {
+        const withdrawal = await withdrawOnLane(context, ledger, mustFind(store.find(id)));
+        const refunded = refund.amount > 0n ? { refunded: refund.amount } : {};
+        results.push({ ...withdrawal, ...refunded });
+      }
     } finally {
       held.release();
     }

@@ -13,6 +13,7 @@ import { type ChannelRecord, larger } from "./channel-record.ts";
 import { type ChannelCandidate, findChannels } from "./choose-channel.ts";
 import { judgeRejection } from "./judge-rejection.ts";
 import { signVoucher } from "./sign-voucher.ts";
+import { untilOf } from "./withdraw-channel.ts";
 
 /**
  * Result of a question for a refund.
@@ -28,6 +29,8 @@ export interface ChannelRefund {
   /** The sum that is back, in the token's smallest unit. */
   amount: bigint;
   reason?: string | undefined;
+  /** Unix seconds until which a signed deposit may still be executed. */
+  depositUntil?: number | undefined;
 }
 
 /** Polls for a refund that the seller reports: an endpoint may lag the seller's. */
@@ -92,7 +95,7 @@ export async function refundOnLane(
   const before = record.balance;
   if (before <= record.charged) {
     await freeExposure(ledger, record);
-    return { id, state: "nothing", amount: 0n };
+    return { id, state: "nothing", amount: 0n, ...untilOf(record) };
   }
   const candidate = asked.candidates.find((each) => hasTermsOf(each, record));
   if (candidate === undefined) return { id, state: "silent", amount: 0n };

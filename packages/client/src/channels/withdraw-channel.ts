@@ -22,6 +22,10 @@ export interface ChannelWithdrawal {
   /** Unix seconds: call again from then on. */
   finalizeAfter?: number | undefined;
   transaction?: Hex | undefined;
+  /** The sum that the seller has given back just before, where it was asked first. */
+  refunded?: bigint | undefined;
+  /** Unix seconds until which a signed deposit may still be executed. */
+  depositUntil?: number | undefined;
 }
 
 /**
@@ -61,7 +65,7 @@ export async function withdrawOnLane(
   const amount = record.balance - larger(record.charged, record.claimed);
   if (amount <= 0n) {
     await freeExposure(ledger, record);
-    return { id, state: "nothing", amount: 0n };
+    return { id, state: "nothing", amount: 0n, ...untilOf(record) };
   }
   // Stored first: no voucher is signed once the seller may see the withdrawal.
   ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
@@ -82,4 +86,9 @@ export async function withdrawOnLane(
     finalizeAfter: initiatedAt + config.withdrawDelay,
     transaction,
   };
+}
+
+/** End of the open deposit of a record. */
+export function untilOf({ deposit }: ChannelRecord): { depositUntil?: number } {
+  return deposit === undefined ? {} : { depositUntil: deposit.validBefore };
 }
