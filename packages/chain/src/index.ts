@@ -22,6 +22,7 @@ export { headerIn, readHeaders } from "./heads/read-headers.ts";
 export type { CallBatcher, CallBatcherOptions } from "./rpc/call-batcher.ts";
 export { createCallBatcher } from "./rpc/call-batcher.ts";
 export { endpointProblem } from "./rpc/endpoint-problem.ts";
+export type { RpcEndpointStatus } from "./rpc/endpoint-status.ts";
 export type { HttpAnswer, HttpPost, HttpPostRequest } from "./rpc/http-post.ts";
 export { httpPost, NotConnectedError } from "./rpc/http-post.ts";
 export { isRevert } from "./rpc/is-revert.ts";
@@ -38,7 +39,7 @@ export {
   RpcWrongChainError,
 } from "./rpc/rpc-errors.ts";
 export { isRepeatable } from "./rpc/rpc-methods.ts";
-export type { RpcEndpointStatus, RpcPool, RpcPoolEvent, RpcPoolOptions } from "./rpc/rpc-pool.ts";
+export type { RpcPool, RpcPoolEvent, RpcPoolOptions } from "./rpc/rpc-pool.ts";
 export { createRpcPool } from "./rpc/rpc-pool.ts";
 export type {
   RpcEndpointHandle,

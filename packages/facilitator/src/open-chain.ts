@@ -39,6 +39,7 @@ export function openChain(
     chainId,
     rpcUrls,
     clock,
+    now,
     ...(callsPerSecond !== undefined && { callsPerSecond }),
     onRequest({ endpoint, calls }) {
       metrics.nodeRequests.inc({ network, endpoint });

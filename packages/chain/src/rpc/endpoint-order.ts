@@ -1,4 +1,5 @@
 import { type Clock, sleep } from "../clock.ts";
+import { blockByNumber, parseBlockHeader } from "../heads/block-header.ts";
 import { withLinkedAbort } from "./linked-abort.ts";
 import type { RpcEndpoint } from "./rpc-endpoint.ts";
 import { type EndpointProblem, RpcEndpointError, RpcWrongChainError } from "./rpc-errors.ts";
@@ -23,7 +24,11 @@ export interface EndpointOrder {
   candidates: EndpointSource;
   /** The given endpoint, if it can be used now. */
   only(endpoint: RpcEndpoint): EndpointSource;
-  /** Asks every endpoint for its head; lagging ones then come last. Rejects only on close. */
+  /**
+   * Asks every endpoint for its newest block; lagging ones then come last. One lags that is behind
+   * another's head, and whose own block is old: a head that is far ahead may be made up. Rejects
+   * only on close.
+   */
   compareHeads(): Promise<void>;
   isLagging(endpoint: RpcEndpoint): boolean;
   /** Time until an endpoint may be used again; infinite when all serve another chain. */
@@ -31,14 +36,22 @@ export interface EndpointOrder {
 }
 
 const retryPauseMs = 100;
+/** No known chain has slower blocks. */
+const slowestBlockMs = 12_000;
+/** A block may be late, and clocks differ. */
+const lateMs = 5_000;
 
 export interface EndpointOrderOptions {
   endpoints: readonly RpcEndpoint[];
   timeoutMs: number;
   patienceMs: number;
   maxLagBlocks: number;
+  /** Of the chain; `undefined`: not known. */
+  blockTimeMs: number | undefined;
   headCheckMs: number;
   clock: Clock;
+  /** Unix milliseconds. */
+  now: () => number;
   closing: AbortSignal;
 }
 
@@ -141,16 +154,19 @@ async function compareHeads(context: OrderContext): Promise<void> {
   const heads = await Promise.all(
     endpoints.map(async (endpoint) => {
       if (await findObstacle(context, endpoint, {})) return undefined;
-      const call = { method: "eth_blockNumber" };
+      const call = blockByNumber("latest");
       const [outcome] = await endpoint.send([call], { timeoutMs, signal: undefined });
-      return outcome?.ok ? endpoint.head() : undefined;
+      return outcome?.ok ? parseBlockHeader(outcome.result) : undefined;
     }),
   );
-  const best = heads.reduce<bigint>((max, head = 0n) => (head > max ? head : max), 0n);
+  const best = heads.reduce((max, head) => (head && head.number > max ? head.number : max), 0n);
+  const maxAgeMs = maxLagBlocks * (context.blockTimeMs ?? slowestBlockMs) + lateMs;
+  const oldest = context.now() - maxAgeMs;
   context.lagging = new Set(
     endpoints.filter((_, index) => {
       const head = heads[index];
-      return head !== undefined && best - head > BigInt(maxLagBlocks);
+      if (head === undefined || best - head.number <= BigInt(maxLagBlocks)) return false;
+      return Number(head.timestamp) * 1_000 < oldest;
     }),
   );
 }

@@ -1,3 +1,4 @@
+import type { Devnet } from "@coinslot/devnet";
 import { describe, expect, it } from "vitest";
 import { honest } from "../testing/fault-server.ts";
 import { answerMethod } from "../testing/faults.ts";
@@ -41,7 +42,7 @@ describe("a lagging endpoint", () => {
     const { devnet, first, pool } = open();
     await devnet.mine(10);
     await pool.ready();
-    first.set(answerMethod("eth_blockNumber", "0x1"));
+    first.set(answerMethod("eth_getBlockByNumber", await headOf(devnet, { behind: 10 })));
     await pool.compareHeads();
     expect(pool.status()).toMatchObject([{ lagging: true }, { lagging: false }]);
 
@@ -57,10 +58,42 @@ describe("a lagging endpoint", () => {
   it("is detected from traffic alone", async () => {
     const { devnet, first, pool } = open({ headCheckMs: 0 });
     await devnet.mine(10);
-    first.set(answerMethod("eth_blockNumber", "0x1"));
+    first.set(answerMethod("eth_getBlockByNumber", await headOf(devnet, { behind: 10 })));
 
     await expect
       .poll(async () => (await pool.requestMany([{ method: "eth_gasPrice" }]))[0])
       .toMatchObject({ endpoint: 2 });
   });
+
+  it("is none whose newest block is new, whatever head another claims", async () => {
+    const { devnet, second, pool } = open();
+    await devnet.mine();
+    await pool.ready();
+    const head = await headOf(devnet, { behind: -1_000 });
+    second.set((exchange) => {
+      const asksNumber = exchange.calls[0]?.method === "eth_blockNumber";
+      const lie = asksNumber
+        ? answerMethod("eth_blockNumber", head.number)
+        : answerMethod("eth_getBlockByNumber", head);
+      return lie(exchange);
+    });
+    await pool.compareHeads();
+    expect(pool.status()).toMatchObject([{ lagging: false }, { lagging: false }]);
+
+    const [outcome] = await pool.requestMany([{ method: "eth_gasPrice" }]);
+
+    expect(outcome).toMatchObject({ ok: true, endpoint: 1 });
+  });
 });
+
+/** A head some blocks of one second behind the devnet's newest, whose time is now. */
+async function headOf({ client }: Devnet, { behind }: { behind: number }) {
+  const { number, hash, parentHash } = await client.getBlock();
+  const quantity = (value: bigint | number) => `0x${value.toString(16)}`;
+  return {
+    number: quantity(number - BigInt(behind)),
+    hash,
+    parentHash,
+    timestamp: quantity(Math.floor(Date.now() / 1_000) - Math.max(0, behind) - 1),
+  };
+}

@@ -1,21 +1,16 @@
+import { getChainPreset } from "../chain-presets.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { createNewHeads, type NewHeads } from "../heads/new-heads.ts";
 import { createRequester, type RequesterContext, unavailableError } from "./create-requester.ts";
 import { createEndpointOrder, type EndpointOrder } from "./endpoint-order.ts";
+import { type RpcEndpointStatus, readStatus } from "./endpoint-status.ts";
 import { type HttpPost, httpPost } from "./http-post.ts";
 import { isChainsWord } from "./is-chains-word.ts";
-import {
-  createRpcEndpoint,
-  type EndpointEvent,
-  type EndpointState,
-  type RpcEndpoint,
-} from "./rpc-endpoint.ts";
+import { createRpcEndpoint, type EndpointEvent, type RpcEndpoint } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import {
-  type EndpointFailureKind,
   type EndpointProblem,
   RpcClosedError,
-  RpcEndpointError,
   RpcNotReadyError,
   RpcResponseError,
   RpcUnavailableError,
@@ -48,7 +43,10 @@ export interface RpcPoolOptions {
   maxBatchSize?: number;
   /** Default 64 MiB. */
   maxResponseBytes?: number;
-  /** An endpoint more than this behind the best is used last. Default 5. */
+  /**
+   * An endpoint more than this behind the best is used last, if its newest block is old. The best
+   * head may be made up. Default 5.
+   */
   maxLagBlocks?: number;
   /**
    * Interval of the comparison of the endpoints' heads, while there is traffic and more than one.
@@ -63,25 +61,14 @@ export interface RpcPoolOptions {
   /** Called for each HTTP request that is sent, with its calls: providers bill each of them. */
   onRequest?: (request: { endpoint: number; calls: readonly RpcCall[] }) => void;
   clock?: Clock;
+  /** Unix milliseconds, for the age of blocks. Default: the system's time. */
+  now?: () => number;
   /** Transport of requests. Default `httpPost`. */
   post?: HttpPost;
 }
 
 /** Event for an operator's log or metrics. */
 export type RpcPoolEvent = EndpointEvent;
-
-export interface RpcEndpointStatus {
-  endpoint: number;
-  state: EndpointState;
-  head: bigint | undefined;
-  /** More than `maxLagBlocks` behind the best at the last comparison of heads. */
-  lagging: boolean;
-  /** Moving average of answered requests. */
-  latencyMs: number | undefined;
-  inFlight: number;
-  restMs: number;
-  lastFailure: EndpointFailureKind | "wrong-chain" | undefined;
-}
 
 export interface RpcPool extends RpcRequester {
   /**
@@ -149,7 +136,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     compareHeads: order.compareHeads,
     ready: () => checkEndpoints(context),
     onEndpoint: (read, requestOptions) => readOnEndpoint(context, read, requestOptions),
-    status: () => context.endpoints.map((endpoint) => statusOf(endpoint, order)),
+    status: () => context.endpoints.map((endpoint) => readStatus(endpoint, order)),
     onNewHead: newHeads.listen,
     announcesHeads: context.announcesHeads,
     close() {
@@ -207,8 +194,10 @@ function createContext(options: RpcPoolOptions): PoolContext {
     timeoutMs,
     patienceMs: options.patienceMs ?? 2_000,
     maxLagBlocks: options.maxLagBlocks ?? 5,
+    blockTimeMs: getChainPreset(chainId).blockTimeMs,
     headCheckMs: options.headCheckMs ?? 15_000,
     clock,
+    now: options.now ?? Date.now,
     closing: closing.signal,
   });
   const newHeads = createNewHeads({
@@ -282,18 +271,4 @@ async function readOnEndpoint<T>(
 function isNodesOwn(error: unknown): error is RpcResponseError {
   const isAnswer = error instanceof RpcResponseError;
   return isAnswer && error.method !== "eth_getLogs" && !isChainsWord(error);
-}
-
-function statusOf(endpoint: RpcEndpoint, order: EndpointOrder): RpcEndpointStatus {
-  const problem = endpoint.problem();
-  return {
-    endpoint: endpoint.name.number,
-    state: endpoint.state(),
-    head: endpoint.head(),
-    lagging: order.isLagging(endpoint),
-    latencyMs: endpoint.latencyMs(),
-    inFlight: endpoint.inFlight(),
-    restMs: endpoint.restMs(),
-    lastFailure: problem instanceof RpcEndpointError ? problem.kind : problem && "wrong-chain",
-  };
 }
