@@ -1,3 +1,5 @@
+import { connect, createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { type Listening, listen } from "@coinslot/devnet";
 import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
 import supertest from "supertest";
@@ -184,4 +186,25 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect([inner.settled, shop.facilitator.settled, runs]).toEqual([[], [], 0]);
     expect(errors.map(String)).toEqual([expect.stringContaining('"GET /weather"')]);
   });
+});
+
+it("answers 500 to a request of node:http2, which it could not bind a payment to, and says so", async () => {
+  const facilitator = createPaperFacilitator();
+  const errors: string[] = [];
+  const gate = paymentMiddleware.route({ accepts: option() }, facilitator, {
+    onError: (error) => errors.push(String(error)),
+  });
+  await gate.ready();
+  const server = createServer((request, response) => {
+    Reflect.apply(gate, undefined, [request, response, () => response.end("secret")]);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const status = await new Promise((resolve) => {
+    client.request({ ":path": "/paid" }).on("response", (head) => resolve(head[":status"]));
+  });
+  client.destroy();
+  await new Promise((resolve) => server.close(resolve));
+  expect(status).toBe(500);
+  expect(errors).toEqual([expect.stringContaining("a request that node:http has not made")]);
 });

@@ -120,6 +120,13 @@ function enter(
     answerRefusal(response, refusals.internalError);
     return;
   }
+  if (!Object.hasOwn(request, "complete")) {
+    const problem = `"${route.key}" got a request that node:http has not made, such as one of HTTP/2`;
+    gate.onError(new ConfigurationError("The server", [problem]));
+    gate.count(route, "internal_error");
+    answerRefusal(response, refusals.internalError);
+    return;
+  }
   const visit = gate.open(options);
   if (visit === undefined) {
     gate.count(route, "not_ready");

@@ -38,6 +38,7 @@ describe("an answer that Node refuses to write", () => {
         response.end("coffee");
       },
     ],
+    ["a status of an interim answer", (response: express.Response) => response.status(103).end()],
     [
       "the name of a trailer",
       (response: express.Response) => {
@@ -51,6 +52,54 @@ describe("an answer that Node refuses to write", () => {
     const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
     await supertest(shop.url).get("/paid").set(headers).expect(500);
     expect(shop.facilitator.settled).toEqual([]);
+  });
+});
+
+describe("a response of an adapter without a connection, as for AWS Lambda", () => {
+  it("has no chunks, and so no trailers", async () => {
+    const shop = await sell((_request, response) => {
+      response.useChunkedEncodingByDefault = false;
+      response.setHeader("Trailer", "X-Sum");
+      response.write("coffee");
+      response.addTrailers({ "X-Sum": "7" });
+      response.end();
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
+    const { text } = await supertest(shop.url).get("/paid").set(headers).expect(200);
+    expect(text).toBe("coffee");
+    expect(shop.errors).toEqual([]);
+  });
+
+  it("frees a payment whose answer it fails to write, although it never closes", async () => {
+    let writes = 0;
+    const shop = await openShop({
+      routes: { "GET /paid": { accepts: option() } },
+      before: (app) =>
+        app.use((request, response, next) => {
+          const end = response.end.bind(response);
+          const failOnce = (...written: Parameters<typeof end>) => {
+            writes += 1;
+            if (writes === 1) throw new Error("not written");
+            return end(...written);
+          };
+          if (request.get("payment-signature") !== undefined) {
+            Object.assign(response, { end: failOnce, destroy: () => response });
+          }
+          next();
+        }),
+      serve: (app) => app.get("/paid", (_request, response) => void response.send("coffee")),
+    });
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
+    const lost = new AbortController();
+    const sent = fetch(`${shop.url}/paid`, { headers, signal: lost.signal });
+    const unanswered = expect(sent).rejects.toThrow();
+    await expect.poll(() => shop.errors.length).toBe(1);
+    const { text } = await supertest(shop.url).get("/paid").set(headers).expect(200);
+    expect(text).toBe("coffee");
+    expect(shop.facilitator.settled).toHaveLength(1);
+    lost.abort();
+    await unanswered;
   });
 });
 

@@ -40,10 +40,16 @@ export async function handOver(
     // Not answered as an error of ours: it has been paid for, and the same payment may try again.
     settings.onError(error);
     response.destroy();
+    // An adapter's response may never be closed.
+    return keepForLater(sale, answer);
   }
-  if ((await sent) !== "disconnected") return deliverSale(sale);
+  if ((await sent) === "disconnected") return keepForLater(sale, answer);
+  await deliverSale(sale);
+}
+
+function keepForLater(sale: PaidSale, answer: HeldAnswer): Promise<void> {
   keepAnswer(sale, answer);
-  await releaseSale(sale, "disconnected");
+  return releaseSale(sale, "disconnected");
 }
 
 /** Lets the handler of a settled sale answer freely, with the receipt in its headers. */

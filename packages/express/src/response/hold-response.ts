@@ -280,6 +280,8 @@ const headersOfBody = new Set(["content-encoding", "content-length", "content-ra
 /** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
 function beginningOf(response: ServerResponse): Beginning {
   const { statusCode: status, statusMessage } = response;
+  // Node would send it, and its client wait for another.
+  if (status < 200) throw new RangeError(`The status ${status} is that of no final answer`);
   if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
   return { status, statusMessage, headers: headersOf(response) };
 }

@@ -40,8 +40,11 @@ export function hasBody({ req, statusCode }: ServerResponse): boolean {
   return req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
 }
 
-/** Returns whether a response of unknown length goes out in chunks. */
+/**
+ * Returns whether a response of unknown length goes out in chunks. One to HTTP/1.0 does not, nor
+ * does that of an adapter without a connection.
+ */
 export function isChunked(response: ServerResponse): boolean {
-  const isOld = response.req.httpVersion === "1.0";
-  return hasBody(response) && !isOld && !response.hasHeader("Content-Length");
+  const { useChunkedEncodingByDefault: mayBe } = response;
+  return mayBe && hasBody(response) && !response.hasHeader("Content-Length");
 }
