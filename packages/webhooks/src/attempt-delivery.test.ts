@@ -114,11 +114,12 @@ describe("an attempt to deliver", () => {
     expect(await attempt(url)).toEqual({ outcome: "failed", error: "not sent: ECONNREFUSED" });
   });
 
-  it("fails with a switch to another protocol, which would end no exchange", async () => {
+  it("fails with answers that end no exchange", async () => {
     const upgrade = "Upgrade: x\r\nConnection: upgrade\r\n\r\n";
     for (const [answer, error] of [
       [`HTTP/1.1 101 Switching Protocols\r\n${upgrade}`, "answered 101"],
       ["HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "not sent: HPE_INVALID_CONTENT_LENGTH"],
+      ["HTTP/1.1 103 Early Hints\r\n\r\n".repeat(17), "not sent: EPROTO"],
     ]) {
       const server = createTcpServer((socket) => {
         socket.on("error", () => undefined).once("data", () => socket.write(answer ?? ""));

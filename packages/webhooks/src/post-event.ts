@@ -11,6 +11,8 @@ export type PostEvent = (letter: {
 }) => Promise<number>;
 
 const maxReceiverAnswerBytes = 16 * 2 ** 10;
+/** A receiver could send them without an end, and one read of a socket holds thousands. */
+const maxInterimAnswers = 16;
 const maxIdleSocketsPerHost = 8;
 /** Below the five seconds after which most servers close an idle connection. */
 const idleMs = 4_000;
@@ -57,6 +59,13 @@ export function createPoster(options: {
         isAnswered = true;
         readAway(response);
         finished(response, () => resolve(response.statusCode ?? 0));
+      });
+      let interimAnswers = 0;
+      sent.on("information", () => {
+        interimAnswers += 1;
+        if (interimAnswers <= maxInterimAnswers) return;
+        const error = new Error("The receiver sends interim answers alone");
+        sent.destroy(Object.assign(error, { code: "EPROTO" }));
       });
       // A switch to another protocol has no answer after it, and Node tells of no error.
       sent.on("upgrade", (response, socket) => {

@@ -163,6 +163,11 @@ describe("an HTTP answer", () => {
     await expect(post()).rejects.toThrow();
   });
 
+  test("interim HTTP answers without a final one are an error", async () => {
+    handle = ({ socket }) => void socket.write("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(17));
+    await expect(post()).rejects.toThrow("interim");
+  });
+
   test("an HTTP answer that redirects is returned, and the redirect is not followed", async () => {
     handle = (_request, response) => {
       response.writeHead(307, { Location: href });

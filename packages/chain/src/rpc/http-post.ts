@@ -40,6 +40,8 @@ export type HttpPost = (request: HttpPostRequest) => Promise<HttpAnswer>;
  * of a request.
  */
 const idleMs = 4_000;
+/** A server could send them without an end, and one read of a socket holds thousands. */
+const maxInterimAnswers = 16;
 const agents = {
   "http:": new Agent({ keepAlive: true, timeout: idleMs }),
   "https:": new TlsAgent({ keepAlive: true, timeout: idleMs }),
@@ -84,6 +86,11 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
     sent.on("error", (cause) =>
       reject(isConnected ? cause : new NotConnectedError("No connection was made", { cause })),
     );
+    let interimAnswers = 0;
+    sent.on("information", () => {
+      interimAnswers += 1;
+      if (interimAnswers > maxInterimAnswers) sent.destroy(new Error("Too many interim answers"));
+    });
     // A server that switches protocols unasked ends the connection with neither an answer nor an
     // error.
     const onEnd = () => reject(new Error("The connection ended without an answer"));
