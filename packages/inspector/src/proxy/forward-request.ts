@@ -3,6 +3,7 @@ import {
   request as httpRequest,
   type IncomingMessage,
   type ServerResponse,
+  STATUS_CODES,
 } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isLoopbackHost } from "../local-node.ts";
@@ -62,19 +63,33 @@ export function forwardRequest(
     observer.end(how, now());
   };
 
-  upstream.once("response", (answer) => passAnswer(answer, outgoing, { observer, end, now }));
+  upstream.once("response", (answer) => {
+    try {
+      passAnswer(answer, outgoing, { observer, end, now });
+    } catch (error) {
+      // A head that Node reads, and does not write: a status below 100.
+      upstream.destroy(error instanceof Error ? error : undefined);
+    }
+  });
   upstream.on("continue", () => outgoing.writeContinue());
   upstream.on("information", ({ statusCode, headers: { link } }) => {
-    if (statusCode === 103 && typeof link === "string") outgoing.writeEarlyHints({ link });
+    if (statusCode !== 103 || typeof link !== "string") return;
+    try {
+      outgoing.writeEarlyHints({ link });
+    } catch {
+      // A malformed hint is none.
+    }
   });
-  upstream.on("error", (error) => {
-    const isUnreachable = !upstream.reusedSocket && isConnectError(error);
+  const fail = (isUnreachable: boolean) => {
     // An answer on its way ends by its own events.
     if (outgoing.headersSent || ended) return;
     end(isUnreachable ? "unreachable" : "seller broke off");
     answerPlainly(outgoing, 502, failureText(seller, isUnreachable));
-  });
+  };
+  upstream.on("error", (error) => fail(!upstream.reusedSocket && isConnectError(error)));
   upstream.on("close", () => {
+    // Without an error, after a switch of protocols.
+    fail(false);
     incoming.unpipe(upstream);
     incoming.resume();
   });
@@ -95,7 +110,8 @@ export function forwardRequest(
 
 /** Answers in one line of text, in place of the seller. */
 export function answerPlainly(outgoing: ServerResponse, status: number, text: string): void {
-  outgoing.writeHead(status, {
+  // A seller's text that could not be written would stay.
+  outgoing.writeHead(status, STATUS_CODES[status], {
     "Content-Type": "text/plain; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

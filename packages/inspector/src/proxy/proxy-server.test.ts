@@ -245,6 +245,27 @@ describe("the proxy", () => {
     expect(seen.map(({ end }) => end)).toEqual(["seller broke off", "unreachable"]);
   });
 
+  it.each([
+    ["a status below 100", "HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n"],
+    ["a switch of protocols", "HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"],
+    ["a status text that none may send", "HTTP/1.1 200 \u0001\r\nContent-Length: 0\r\n\r\n"],
+  ])("answers 502 for %s", async (_case, message) => {
+    const { proxy, seen } = await proxyBefore(({ socket }) => void socket.end(message));
+    expect((await fetch(proxy.url)).status).toBe(502);
+    expect(seen[0]?.end).toBe("seller broke off");
+  });
+
+  it("passes early hints that are links, and no others", async () => {
+    const { proxy } = await proxyBefore(({ socket }) => {
+      const hint = (link: string) => `HTTP/1.1 103 Early Hints\r\nLink: ${link}\r\n\r\n`;
+      const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+      socket.end(`${hint("none")}${hint("</a.css>; rel=preload")}${answer}`);
+    });
+    const got = await raw(proxy.url, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    expect(got).toMatch(/^HTTP\/1.1 103 [\s\S]*a\.css[\s\S]*HTTP\/1.1 200 [\s\S]*ok$/);
+    expect(got).not.toContain("none");
+  });
+
   it("ends a loop whose seller is the proxy itself", async () => {
     const free = await listen();
     await free.close();
