@@ -14,6 +14,7 @@ const calls = {
   use: toFunctionSelector("authorizationState(address,bytes32)").slice(2),
 };
 const no = `0x${"0".repeat(64)}`;
+const empty = `0x${"0".repeat(128)}`;
 
 async function openBookings() {
   const text = await readFile(inFolder("budget.json"), "utf8");
@@ -124,5 +125,21 @@ describe("a balance that a seller has given back unasked", () => {
     expect((await pay(seller.url)).status).toBe(402);
     expect((await records())[0]).toMatchObject({ ceiling: 2000n, balance: 1000n });
     expect(await openBookings()).toEqual([]);
+  });
+});
+
+describe("an endpoint whose head is in the future", () => {
+  it("makes no other one look stuck: the balance that it denies counts", async () => {
+    const seller = await sellerOfFirst(1);
+    const rpcUrls = await endpoints(({ method, text }, truth) => {
+      if (method !== "eth_getBlockByNumber")
+        return text.includes(calls.channel) ? empty : undefined;
+      return { ...Object(truth), timestamp: toHex(Math.floor(Date.now() / 1000) + 3600) };
+    });
+    const [honest = "", lying = ""] = rpcUrls[plasma];
+    const pay = createFetch({}, { rpcUrls: { [plasma]: [lying, honest] } });
+    await createFetch()(seller.url);
+    expect((await pay(seller.url)).status).toBe(402);
+    expect(seller.paid.map(({ payload }) => payload.type)).toEqual(["deposit", "voucher"]);
   });
 });
