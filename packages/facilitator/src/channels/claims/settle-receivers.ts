@@ -11,7 +11,7 @@ import { callByRelayer } from "../../settle/call-by-relayer.ts";
 import { gasLimitOf } from "../../settle/relay/gas.ts";
 import { worthFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readBlock } from "../watch/mirror-channels.ts";
+import { readBlock } from "../watch/read-block.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
 
 const abi = channelSettlementAbi;

@@ -1,6 +1,6 @@
 import type { ChannelState, Hex } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
-import { readBlock } from "../watch/mirror-channels.ts";
+import { readBlock } from "../watch/read-block.ts";
 import { type BlockId, readChannels } from "../watch/read-channels.ts";
 import type { HostedNetwork } from "./hosted-context.ts";
 

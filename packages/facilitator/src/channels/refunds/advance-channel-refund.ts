@@ -5,6 +5,7 @@ import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
+import { finalByHeads } from "../watch/final-by-heads.ts";
 import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { planRefund, type RefundPlan } from "./plan-refund.ts";
@@ -117,7 +118,7 @@ async function followRefund(
   }
   if (!isPassed) return resend(channels, memory, { ...found, signed });
   const { finalAfter } = settlement.network;
-  const final = await readFinal(channels, found);
+  const final = await readFinal(channels, memory, found);
   const mirror = await readChannelState(context.ledger, refund);
   if (final === undefined || final.refundNonce <= signed.nonce) return;
   // Before it is unlocked, the balance that vouchers are decided by has fallen.
@@ -147,6 +148,7 @@ async function conclude(
   const { network } = place;
   memory.rests.delete(refund.id);
   memory.inVain.delete(refund.id);
+  memory.formerHeads.delete(refund.channelId);
   if (moved === undefined) {
     // A node may have left the event out.
     if (isOverdue(channels, refund)) await fail(channels, refund, left > 0n ? notSent : noBalance);
@@ -180,13 +182,21 @@ async function isPassedForEach(
   return isUnanimous(votes.get(channelId), ({ refundNonce }) => refundNonce > nonce);
 }
 
-/** The channel at `finalAfter`; `undefined` where the node keeps too few states. */
-async function readFinal(channels: ChannelsContext, found: RefundCase) {
+/** The channel at `finalAfter`. A node may keep too few states for that: see `finalByHeads`. */
+async function readFinal(
+  { settlement, place }: ChannelsContext,
+  { formerHeads }: RefundMemory,
+  found: RefundCase,
+) {
+  const { network } = settlement;
   try {
-    return await readAtDepth(channels, found, channels.settlement.network.finalAfter);
+    return await readAtDepth({ settlement, place }, found, network.finalAfter);
   } catch (error) {
-    if (isStateMissing(error)) return undefined;
-    throw error;
+    if (!isStateMissing(error)) throw error;
+    const { head, atHead, refund } = found;
+    const { channelId } = refund;
+    const readings = { head, atHead: new Map([[channelId, atHead]]) };
+    return (await finalByHeads(network, formerHeads, readings)).get(channelId);
   }
 }
 

@@ -5,7 +5,8 @@ import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { readChannel, readChannelConfig } from "../../ledger/channels/open-channel.ts";
 import type { Rests } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readBlock } from "../watch/mirror-channels.ts";
+import type { FormerHeads } from "../watch/final-by-heads.ts";
+import { readBlock } from "../watch/read-block.ts";
 import { type BlockId, readChannels } from "../watch/read-channels.ts";
 
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
@@ -14,6 +15,8 @@ export interface RefundMemory {
   rests: Rests<string>;
   /** By refund, its transactions in vain that passed another trial, and the last one's block. */
   inVain: Map<string, { tries: number; block: number }>;
+  /** Of channels whose refund was sent, from nodes that keep too few states. */
+  formerHeads: FormerHeads;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */
@@ -71,7 +74,7 @@ export async function openCase(
  * @throws RpcError, ZodError, ChannelReadError where a node lacks the state
  */
 export async function readAtDepth(
-  { settlement: { network }, place: { contract } }: ChannelsContext,
+  { settlement: { network }, place: { contract } }: Pick<ChannelsContext, "settlement" | "place">,
   { refund: { channelId }, head, atHead }: RefundCase,
   depth: number,
 ): Promise<ChannelReading | undefined> {

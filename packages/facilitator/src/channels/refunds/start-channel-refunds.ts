@@ -59,7 +59,7 @@ export function startChannelRefunds(
   const { context, settlement, settings, place } = channels;
   const { ledger, clock, logger, times } = context;
   const { network } = settlement;
-  const memory: RefundMemory = { rests: new Map(), inVain: new Map() };
+  const memory: RefundMemory = { rests: new Map(), inVain: new Map(), formerHeads: new Map() };
   const lease = createWorkLease(context, `channels:refunds:${place.network}`);
   const waits = new Map<string, Promise<ChannelRefund | undefined>>();
   /** The last refund of the last page, where there may be more. */

@@ -1,15 +1,15 @@
-import {
-  type BlockHeader,
-  blockByNumber,
-  parseBlockHeader,
-  type RpcRequester,
-} from "@coinslot/chain";
+import type { BlockHeader, RpcRequester } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { type MirrorOutcome, mirrorChannel } from "../../ledger/channels/mirror-channel.ts";
+import type { SettlementNetwork } from "../../settle/context.ts";
 import type { EscrowContext } from "../channels-context.ts";
+import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
+import { readBlock } from "./read-block.ts";
 import { type BlockId, isStateMissing, readChannels } from "./read-channels.ts";
+
+const formerHeads = new WeakMap<SettlementNetwork, FormerHeads>();
 
 /** A channel to be read, with the block of its mirror where the ledger has one. */
 export interface Wanted {
@@ -38,7 +38,7 @@ export async function mirrorChannels(
   const head = { number: Number(options.head.number), hash: options.head.hash };
   const atHead = await readChannels(network, { contract, ids, block: head });
   const served = await readServed(channels, atHead, head);
-  const final = await readFinal(channels, ids, head);
+  const final = await readFinal(channels, atHead, head);
   const replaced = await findReplaced(network.rpc, wanted, head);
   for (const id of ids) {
     const [headReading, servedReading] = [atHead.get(id), served.get(id)];
@@ -80,21 +80,25 @@ async function readServed(
   return served;
 }
 
-/** Empty where the node keeps too few states: nothing is final then, and nothing is lost by it. */
+/** Each at `finalAfter`. A node may keep too few states for that: see `finalByHeads`. */
 async function readFinal(
   { settlement: { network }, place: { contract } }: EscrowContext,
-  ids: readonly Hex[],
+  atHead: ReadonlyMap<Hex, ChannelReading>,
   head: BlockId,
 ): Promise<Map<Hex, ChannelReading>> {
   const height = head.number - network.finalAfter;
   if (height < 0) return new Map();
   const block = height === head.number ? head : await readBlock(network.rpc, height);
   if (block === undefined) return new Map();
+  const former = formerHeads.get(network) ?? new Map();
+  formerHeads.set(network, former);
   try {
-    return await readChannels(network, { contract, ids, block });
+    const final = await readChannels(network, { contract, ids: [...atHead.keys()], block });
+    former.clear();
+    return final;
   } catch (error) {
-    if (isStateMissing(error)) return new Map();
-    throw error;
+    if (!isStateMissing(error)) throw error;
+    return finalByHeads(network, former, { atHead, head });
   }
 }
 
@@ -111,10 +115,4 @@ async function findReplaced(
     if (now !== undefined && now.hash !== block.hash) replaced.set(channelId, block.hash);
   }
   return replaced;
-}
-
-/** The block at a height; `undefined` where the node has none yet. */
-export async function readBlock(rpc: RpcRequester, height: number): Promise<BlockId | undefined> {
-  const header = parseBlockHeader(await rpc.request(blockByNumber(BigInt(height))));
-  return header && { number: Number(header.number), hash: header.hash };
 }

@@ -11,7 +11,7 @@ import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { isStuck } from "../../settle/evidence/is-stuck.ts";
 import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import type { EscrowContext } from "../channels-context.ts";
-import { readBlock } from "./mirror-channels.ts";
+import { readBlock } from "./read-block.ts";
 import { type BlockId, ChannelReadError, channelsAtOnce, readChannels } from "./read-channels.ts";
 
 /** A channel as one endpoint has it. `endpoint`: its number, counted from 1. */

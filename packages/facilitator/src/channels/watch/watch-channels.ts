@@ -7,7 +7,8 @@ import { eachClaimable } from "../../ledger/channels/claimable.ts";
 import type { MirrorOutcome } from "../../ledger/channels/mirror-channel.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
-import { mirrorChannels, readBlock, type Wanted } from "./mirror-channels.ts";
+import { mirrorChannels, type Wanted } from "./mirror-channels.ts";
+import { readBlock } from "./read-block.ts";
 import { readChangedChannels } from "./read-events.ts";
 
 /** Behind more blocks, events are not caught up with: each mirror is read anew before its use. */
