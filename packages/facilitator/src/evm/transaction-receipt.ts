@@ -83,7 +83,8 @@ export function readReceipt(
   try {
     const receipt = parseReceipt(outcome?.result);
     if (receipt === undefined || receipt.transactionHash === hash) return { receipt };
-    return { fault: new TypeError(`A node returned ${receipt.transactionHash} for ${hash}`) };
+    const message = `A node returned ${receipt.transactionHash} for ${hash}`;
+    return { fault: new z.ZodError([{ code: "custom", path: ["transactionHash"], message }]) };
   } catch (error) {
     if (error instanceof z.ZodError) return { fault: error };
     throw error;

@@ -100,51 +100,46 @@ it.each([1, 2])(
   },
 );
 
-it("a refund of a payment that a node has shown in another block goes out once it is honest", async () => {
-  const here = await begin("sqlite");
-  const { devnet, start, balanceOf } = here;
-  await devnet.mine(3);
-  let isLying = true;
-  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
-    const answer = await ask();
-    if (!isLying || method !== "eth_getTransactionReceipt") return answer;
-    const { result } = placedSchema.parse(answer);
-    if (result === null) return answer;
-    const blockNumber = BigInt(result.blockNumber) - 1n;
-    const { hash: blockHash } = await devnet.client.getBlock({ blockNumber });
-    return { result: { ...result, blockNumber: `0x${blockNumber.toString(16)}`, blockHash } };
-  });
-  const rpcUrls = [proxy.url, devnet.rpcUrl];
-  const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
-  const payment = await settled(facilitator, here);
-  await vi.waitFor(async () => {
-    await devnet.mine(1);
-    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
-  }, patience);
-  isLying = false;
-  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
-  await becomes(facilitator, here, refund, { state: "final" });
-  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
-});
-
-it("a refund waits where an endpoint denies its payment in its block, and returns no logs near it", async () => {
-  const here = await begin("sqlite");
-  const { devnet, start, balanceOf } = here;
-  await devnet.mine(3);
-  let isArmed = false;
-  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [filter] }, ask) => {
-    if (!isArmed || method !== "eth_getLogs") return ask();
-    const { fromBlock, toBlock } = rangeSchema.parse(filter);
-    return { result: fromBlock === toBlock ? [] : "0x" };
-  });
-  const rpcUrls = [devnet.rpcUrl, proxy.url];
-  const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
-  const payment = await settled(facilitator, here);
-  isArmed = true;
-  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
-  await becomes(facilitator, here, refund, { state: "waiting", cause: "chain" });
-  expect(await balanceOf(floatAccount.address)).toBe(10_000n);
-});
+it.each([
+  ["grants one block a query", undefined],
+  ["has pruned its logs", []],
+])(
+  "a refund of a payment that a node has shown in another block goes out once it is honest, beside one that %s",
+  async (_, logs) => {
+    const here = await begin("sqlite");
+    const { devnet, start, balanceOf } = here;
+    await devnet.mine(3);
+    let isLying = true;
+    proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      const answer = await ask();
+      if (!isLying || method !== "eth_getTransactionReceipt") return answer;
+      const { result } = placedSchema.parse(answer);
+      if (result === null) return answer;
+      const blockNumber = BigInt(result.blockNumber) - 1n;
+      const { hash: blockHash } = await devnet.client.getBlock({ blockNumber });
+      return { result: { ...result, blockNumber: `0x${blockNumber.toString(16)}`, blockHash } };
+    });
+    const other = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [filter] }, ask) => {
+      if (method !== "eth_getLogs") return ask();
+      if (logs !== undefined) return { result: logs };
+      const { fromBlock, toBlock } = rangeSchema.parse(filter);
+      const error = { code: -32005, message: "query returned too much" };
+      return fromBlock === toBlock ? ask() : { error };
+    });
+    onTestFinished(() => other.close());
+    const rpcUrls = [proxy.url, other.url];
+    const facilitator = await start({ ...withFloat, network: { ...withFloat.network, rpcUrls } });
+    const payment = await settled(facilitator, here);
+    await vi.waitFor(async () => {
+      await devnet.mine(1);
+      expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+    }, patience);
+    isLying = false;
+    const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+    await becomes(facilitator, here, refund, { state: "final" });
+    expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+  },
+);
 
 it("a refund that is in a block by one node's false receipt alone is sent again", async () => {
   const here = await begin("sqlite");

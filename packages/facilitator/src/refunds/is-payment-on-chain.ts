@@ -1,5 +1,5 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
-import * as z from "zod";
+import { type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
 import type { RefundedPayment } from "../ledger/refunds/refund-row.ts";
@@ -7,24 +7,24 @@ import { schemeOf } from "../schemes/registry.ts";
 import type { Claim, Execution } from "../schemes/scheme.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { isConfirmed } from "./is-confirmed.ts";
-
-/** Blocks on each side of a payment's own that are searched. Nodes limit those of one query. */
-const nearBlocks = 499n;
+import { readUses } from "./read-chain.ts";
+import { readReceiptAt } from "./read-receipt-at.ts";
 
 /**
  * True if every endpoint that answers has a payment's transfer in a final block. A payment is final
  * by a receipt and a block, which may both be one node's word. Its refund would then give back
- * money that never came. Blocks above an endpoint's head may be made up by another: it is waited
- * for. One that has pruned its logs says nothing.
+ * money that never came.
  *
- * The block is one node's word, too. Where it has no such transfer, those near it are searched.
+ * An endpoint has the transfer in its own receipt of the payment's transaction, in whatever block,
+ * and the nonce is used. Else one node may have named another transaction: the logs of the
+ * payment's block are read. That block may be made up. One above an endpoint's head is waited for.
  */
 export async function isPaymentOnChain(
   ledger: LedgerContext,
   settlement: NetworkSettlement,
   payment: RefundedPayment,
 ): Promise<boolean> {
-  const { id, authorization, value, blockNumber } = payment;
+  const { id, authorization, value, blockNumber, transactionHash } = payment;
   const payTo = await findRecipient(ledger, id);
   if (blockNumber === undefined || payTo === undefined) return false;
   const { payer, nonce } = authorization;
@@ -37,12 +37,12 @@ export async function isPaymentOnChain(
   const block = BigInt(blockNumber);
   const { finalAfter } = settlement.network;
   return isConfirmed(settlement, { kind: "payment", of: id }, async (endpoint, head) => {
-    if (head.number < block) return "behind";
-    const execution =
-      (await findBetween(endpoint, claim, { from: block, to: block })) ??
-      (await findNear(endpoint, claim, { block, head: head.number }));
+    const at = { hash: transactionHash, head: head.number };
+    let execution = await findInTransaction(endpoint, claim, at);
+    if (execution === undefined && head.number < block) return "behind";
+    execution ??= await findInBlock(endpoint, claim, block);
     if (execution?.outcome === "unknown") {
-      if (execution.fault instanceof RpcError) throw execution.fault;
+      if (execution.fault instanceof RpcUnavailableError) throw execution.fault;
       return undefined;
     }
     if (execution?.outcome !== "executed") return false;
@@ -51,27 +51,26 @@ export async function isPaymentOnChain(
   });
 }
 
-async function findBetween(
+/** A receipt of a block that has left the chain may still be returned, so the state is asked too. */
+async function findInTransaction(
   rpc: RpcRequester,
   claim: Claim,
-  { from, to }: { from: bigint; to: bigint },
+  { hash, head }: { hash: Hex | undefined; head: bigint },
 ): Promise<Execution | undefined> {
-  const search = { rpc, claims: [claim], fromBlock: () => from, toBlock: to };
-  return (await schemeOf(claim).findExecutions(search)).get(claim);
+  const inclusion = hash && (await readReceiptAt(rpc, hash));
+  if (!inclusion) return undefined;
+  const outcome = schemeOf(claim).readOutcomes(inclusion.logs, [claim]).get(claim);
+  if (outcome !== "executed") return undefined;
+  const use = { accounts: [claim.id.payer], blockNumber: head };
+  const { usedBy } = await readUses(rpc, claim.id, use);
+  return usedBy.length > 0 ? { outcome, inclusion } : undefined;
 }
 
-/** `undefined` also where the node does not answer: the block itself has denied it already. */
-async function findNear(
+async function findInBlock(
   rpc: RpcRequester,
   claim: Claim,
-  { block, head }: { block: bigint; head: bigint },
+  block: bigint,
 ): Promise<Execution | undefined> {
-  const from = block > nearBlocks ? block - nearBlocks : 0n;
-  const to = block + nearBlocks < head ? block + nearBlocks : head;
-  try {
-    return await findBetween(rpc, claim, { from, to });
-  } catch (error) {
-    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
-    throw error;
-  }
+  const search = { rpc, claims: [claim], fromBlock: () => block, toBlock: block };
+  return (await schemeOf(claim).findExecutions(search)).get(claim);
 }

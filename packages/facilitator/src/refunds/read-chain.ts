@@ -39,17 +39,20 @@ const hex = z.string().regex(/^0x[0-9a-f]*$/i);
 /** Code of an account that delegates to a contract (EIP-7702): its key still moves its tokens. */
 const delegation = "0xef0100";
 
-/** Accounts that have used a refund's nonce, and whether some state could not be read. */
+/** A nonce of a token. */
+type TokenNonce = Pick<RefundRow, "network" | "asset" | "nonce">;
+
+/** Accounts that have used a nonce, and whether some state could not be read. */
 export type RefundUses = Pick<RefundReading, "usedBy" | "isUnreadable">;
 
 /**
- * Reads which of some accounts have used a refund's nonce, at the end of a block.
+ * Reads which of some accounts have used a nonce, at the end of a block.
  *
  * @throws RpcError when the node does not answer all calls, or has an error of its own
  */
 export async function readUses(
   rpc: RpcRequester,
-  row: RefundRow,
+  row: TokenNonce,
   { accounts, blockNumber }: { accounts: readonly Address[]; blockNumber: bigint },
 ): Promise<RefundUses> {
   const calls = useCalls(row, accounts, `0x${blockNumber.toString(16)}`);
@@ -61,7 +64,7 @@ export async function readUses(
   return usesOf(row, accounts, outcomes);
 }
 
-function useCalls(row: RefundRow, accounts: readonly Address[], block: Hex): RpcCall[] {
+function useCalls(row: TokenNonce, accounts: readonly Address[], block: Hex): RpcCall[] {
   return accounts.map((account) => {
     const { target: to, callData: data } = nonceStateCall(idOf(row, account));
     return { method: "eth_call", params: [{ to, data }, block] };
@@ -69,7 +72,7 @@ function useCalls(row: RefundRow, accounts: readonly Address[], block: Hex): Rpc
 }
 
 function usesOf(
-  row: RefundRow,
+  row: TokenNonce,
   accounts: readonly Address[],
   outcomes: readonly RpcOutcome[],
 ): RefundUses {
@@ -84,7 +87,7 @@ function usesOf(
   };
 }
 
-function idOf({ network, asset, nonce }: RefundRow, payer: Address): AuthorizationId {
+function idOf({ network, asset, nonce }: TokenNonce, payer: Address): AuthorizationId {
   return { network, asset, payer, nonce };
 }
 

@@ -43,6 +43,7 @@ export interface RefundedPayment {
   value: bigint;
   state: string;
   blockNumber: number | undefined;
+  transactionHash: Hex | undefined;
   isFinal: boolean;
   isArchived: boolean;
   token: string | null;
@@ -71,6 +72,7 @@ export async function findRefundedPayment(
       value: dialect.amount.decode(row.value),
       state: row.state,
       blockNumber: row.block_number ?? undefined,
+      transactionHash: row.transaction_hash ?? undefined,
       isFinal: row.final_at !== null,
       isArchived: false,
       token: row.token,
@@ -98,6 +100,7 @@ export async function findRefundedPayment(
     value: dialect.amount.decode(archived.value),
     state: archived.state,
     blockNumber: archived.block_number ?? undefined,
+    transactionHash: archived.transaction_hash ? hex(archived.transaction_hash) : undefined,
     isFinal: archived.final_at !== null,
     isArchived: true,
     token: null,
