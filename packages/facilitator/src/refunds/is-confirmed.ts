@@ -20,7 +20,7 @@ export interface Electorate {
 
 /** Fact of the chain that a vote is about. A node may answer one, and lack the data of another. */
 export interface Question {
-  kind: "use" | "no use" | "events" | "payment" | "no EIP-3009";
+  kind: "use" | "no use" | "events" | "payment" | "receipt" | "no EIP-3009";
   /** Id of the refund or payment. */
   of: string;
 }

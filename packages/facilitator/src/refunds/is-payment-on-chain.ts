@@ -15,8 +15,8 @@ import { readReceiptAt } from "./read-receipt-at.ts";
  * by a receipt and a block, which may both be one node's word. Its refund would then give back
  * money that never came.
  *
- * An endpoint has the transfer in its own receipt of the payment's transaction, in whatever block,
- * and the nonce is used. Else one node may have named another transaction: the logs of the
+ * An endpoint has the transfer in its own receipt of the payment's transaction, in whatever block.
+ * Its nonce is used there. Else one node may have named another transaction: the logs of the
  * payment's block are read. That block may be made up. One above an endpoint's head is waited for.
  */
 export async function isPaymentOnChain(
@@ -51,7 +51,7 @@ export async function isPaymentOnChain(
   });
 }
 
-/** A receipt of a block that has left the chain may still be returned, so the state is asked too. */
+/** A node may return the receipt of a block that has left the chain: the state is asked, too. */
 async function findInTransaction(
   rpc: RpcRequester,
   claim: Claim,

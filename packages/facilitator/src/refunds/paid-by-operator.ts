@@ -1,13 +1,15 @@
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import { readPlainTransfers } from "../evm/plain-transfers.ts";
-import { readReceipt, receiptCall, type TransactionReceipt } from "../evm/transaction-receipt.ts";
+import type { TransactionReceipt } from "../evm/transaction-receipt.ts";
 import { type RefundChange, writeRefund } from "../ledger/refunds/move-refund.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
 import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
+import { askEach } from "./is-confirmed.ts";
+import { readReceiptAt } from "./read-receipt-at.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
 /**
@@ -55,23 +57,32 @@ export async function takeOperatorsTransaction(
 }
 
 /**
- * Follows a refund by the operator's transaction. Where no endpoint has it in a block any more, it
- * is `manual`. One node's word does not do that: its operator would pay twice.
+ * Follows a refund by the operator's transaction. It is final once each endpoint that answers has
+ * it in a final block. It is `manual` again once none has it, that deep below its head. One node's
+ * word, or a short reorganisation, does not do that: its operator would pay twice.
  */
 export async function followOperatorsTransaction(
   refunds: RefundsContext,
   row: RefundRow,
-  settlement: NetworkSettlement | undefined,
+  settlement: NetworkSettlement,
 ): Promise<RefundChange> {
-  const hash = row.transaction_hash;
-  const { state, cause } = row;
-  if (settlement === undefined || hash === null) {
-    return later(refunds, looks.waiting, { state, cause });
-  }
+  const { transaction_hash: hash, state, cause } = row;
+  if (hash === null) return later(refunds, looks.waiting, { state, cause });
+  const { ledger } = refunds.context;
   const { network } = settlement;
-  const { number: head } = await network.watcher.read(0);
-  const proof = await findProof(refunds, { row, settlement, hash, minBlock: head });
-  if (proof === undefined) {
+  const { finalAfter } = network;
+  const head = Number((await network.watcher.read(0)).number);
+  // A block far above the head was made up: it would be waited for until the chain is as high.
+  const knownBlock = Math.min(row.block_number ?? head, head);
+  const receipts: TransactionReceipt[] = [];
+  const vote = await askEach(settlement, { kind: "receipt", of: row.id }, async (endpoint, at) => {
+    const receipt = await readReceiptAt(endpoint, hash);
+    const isPaid = receipt !== undefined && transfersOf(refunds, row, receipt).length > 0;
+    if (isPaid) receipts.push(receipt);
+    const block = isPaid ? receipt.blockNumber : knownBlock;
+    return at.number < BigInt(block + finalAfter) ? "behind" : isPaid;
+  });
+  if (vote === "denied") {
     return later(refunds, looks.rare, {
       state: "manual",
       // A form of it was signed only where its nonce was used up without paying it.
@@ -80,23 +91,27 @@ export async function followOperatorsTransaction(
       confirmed_at: null,
     });
   }
-  const { ledger } = refunds.context;
-  const { receipt } = proof;
-  const depth = Number(head) - receipt.blockNumber;
+  // The lowest block: any height above the chain's may be made up.
+  const [receipt] = receipts.sort((a, b) => a.blockNumber - b.blockNumber);
+  if (receipt === undefined) {
+    return later(refunds, looks.waiting, { state, cause, block_number: knownBlock });
+  }
   const inBlock = {
     cause,
     block_number: receipt.blockNumber,
     block_hash: receipt.blockHash,
   };
-  const value = ledger.dialect.amount.decode(row.amount);
   const confirmedAt = row.confirmed_at ?? ledger.now();
-  if (depth >= network.finalAfter) {
+  if (vote === "confirmed") {
     const times = { confirmed_at: confirmedAt, final_at: ledger.now() };
     return later(refunds, 0, { state: "final", ...inBlock, ...times });
   }
+  const value = ledger.dialect.amount.decode(row.amount);
+  const depth = head - receipt.blockNumber;
+  const pause = depth < finalAfter ? looks.soon : looks.waiting;
   return depth >= network.serveAfter({ value })
-    ? later(refunds, looks.soon, { state: "confirmed", ...inBlock, confirmed_at: confirmedAt })
-    : later(refunds, looks.soon, { state: "sent", ...inBlock, confirmed_at: null });
+    ? later(refunds, pause, { state: "confirmed", ...inBlock, confirmed_at: confirmedAt })
+    : later(refunds, pause, { state: "sent", ...inBlock, confirmed_at: null });
 }
 
 /**
@@ -146,35 +161,40 @@ interface Proof {
  * The receipt of a transaction that has moved a refund's amount to its payer; at every endpoint,
  * where the first one has none. Another receipt of one of them proves nothing.
  *
- * @throws RpcError, ZodError, TypeError where no endpoint has it, and one did not say so
+ * @throws RpcError, ZodError where no endpoint has it, and one did not say so
  */
 async function findProof(
-  { context }: RefundsContext,
-  {
-    row,
-    settlement,
-    hash,
-    minBlock,
-  }: { row: RefundRow; settlement: NetworkSettlement; hash: Hex; minBlock?: bigint },
+  refunds: RefundsContext,
+  { row, settlement, hash }: { row: RefundRow; settlement: NetworkSettlement; hash: Hex },
 ): Promise<Proof | undefined> {
+  let fault: unknown;
   const { rpc } = settlement.network;
-  const value = context.ledger.dialect.amount.decode(row.amount);
-  const options = minBlock === undefined ? {} : { minBlock };
-  const others = rpc.endpoints.length > 1 ? rpc.endpoints : [];
-  const faults: Error[] = [];
-  for (const node of [rpc, ...others]) {
-    const [answer] = await node.requestMany([receiptCall(hash)], options);
-    const { receipt, fault } = readReceipt(hash, answer);
-    if (fault !== undefined) faults.push(fault);
-    if (receipt?.isSuccess !== true) continue;
-    const [first, ...more] = readPlainTransfers(receipt.logs, row.asset).filter(
-      (transfer) => transfer.to === row.payer && transfer.value === value,
-    );
-    if (first !== undefined) return { receipt, transfers: [first, ...more] };
+  for (const node of [rpc, ...(rpc.endpoints.length > 1 ? rpc.endpoints : [])]) {
+    try {
+      const receipt = await readReceiptAt(node, hash);
+      const [first, ...more] = receipt === undefined ? [] : transfersOf(refunds, row, receipt);
+      if (receipt !== undefined && first !== undefined) {
+        return { receipt, transfers: [first, ...more] };
+      }
+    } catch (error) {
+      fault ??= error;
+    }
   }
-  const [first] = faults;
-  if (first !== undefined) throw first;
+  if (fault !== undefined) throw fault;
   return undefined;
+}
+
+/** Transfers of a refund's amount to its payer in a receipt. */
+function transfersOf(
+  { context }: RefundsContext,
+  row: RefundRow,
+  { isSuccess, logs }: TransactionReceipt,
+) {
+  if (!isSuccess) return [];
+  const value = context.ledger.dialect.amount.decode(row.amount);
+  return readPlainTransfers(logs, row.asset).filter(
+    (transfer) => transfer.to === row.payer && transfer.value === value,
+  );
 }
 
 /** Refunds that have such a transfer of the transaction; any number for one of the relayers'. */

@@ -3,16 +3,16 @@ import type { Hex } from "@coinslot/protocol";
 import { readReceipt, receiptCall, type TransactionReceipt } from "../evm/transaction-receipt.ts";
 
 /**
- * The receipt that one endpoint returns; `undefined` while no block of its chain holds the
+ * The receipt that a node returns; `undefined` while no block of its chain holds the
  * transaction.
  *
  * @throws RpcError, ZodError where it returns an error, or other than this receipt
  */
 export async function readReceiptAt(
-  endpoint: RpcRequester,
+  node: RpcRequester,
   hash: Hex,
 ): Promise<TransactionReceipt | undefined> {
-  const [answer] = await endpoint.requestMany([receiptCall(hash)]);
+  const [answer] = await node.requestMany([receiptCall(hash)]);
   const { receipt, fault } = readReceipt(hash, answer);
   if (fault !== undefined) throw fault;
   return receipt;
