@@ -45,8 +45,8 @@ export async function followRefund(
 }
 
 /** Its authorization is over, unused or used for another amount: the chain is asked which. */
-function signAgain(refunds: RefundsContext): RefundChange {
-  return later(refunds, 0, {
+function signAgain(refunds: RefundsContext, pause = 0): RefundChange {
+  return later(refunds, pause, {
     state: "scheduled",
     cause: null,
     operation_id: null,
@@ -84,7 +84,10 @@ async function retryFailed(
   return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
 }
 
-/** An execution that no operation of this ledger explains: the chain alone says how deep it is. */
+/**
+ * An execution that no operation of this ledger explains: the chain alone says how deep it is. A
+ * node may show it to one look and hide it from the next: that pair of looks is paced.
+ */
 async function followAdopted(
   refunds: RefundsContext,
   row: RefundRow,
@@ -100,7 +103,7 @@ async function followAdopted(
     minBlock: reading.blockNumber,
   });
   const { receipt } = readReceipt(hash, answer);
-  if (reading.usedBy.length === 0 || receipt === undefined) return signAgain(refunds);
+  if (reading.usedBy.length === 0 || receipt === undefined) return signAgain(refunds, looks.soon);
   const depth = Number(reading.blockNumber) - receipt.blockNumber;
   const now = ledger.now();
   const inBlock = {
@@ -114,7 +117,7 @@ async function followAdopted(
   const vote =
     isDeep &&
     (await findUse(settlement, row, { account: float, blockNumber, validBefore: undefined }));
-  if (vote === "denied") return signAgain(refunds);
+  if (vote === "denied") return signAgain(refunds, looks.soon);
   if (vote === "confirmed") {
     return later(refunds, 0, {
       state: "final",
