@@ -1,5 +1,5 @@
 import type { Devnet } from "@coinslot/devnet";
-import { isHex, keccak256, toEventSelector } from "viem";
+import { isHex, keccak256, toEventSelector, toFunctionSelector, zeroHash } from "viem";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import type { RefundOptions } from "../configuration/refund-options.ts";
@@ -14,12 +14,14 @@ import {
   useRefundingDevnet,
   withFloat,
 } from "../testing/refunding-devnet.ts";
-import { cancel, settle } from "../testing/settling-actions.ts";
+import { cancel, drain, reserve, settle } from "../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../testing/settling-devnet.ts";
 import { signRefunds } from "./sign-refunds.ts";
 
 const rangeSchema = z.object({ fromBlock: z.string(), toBlock: z.string() });
 const placedSchema = z.object({ result: z.looseObject({ blockNumber: z.string() }).nullable() });
+
+const stateSelector = toFunctionSelector("authorizationState(address,bytes32)");
 
 const begin = useRefundingDevnet();
 let proxy: NodeProxy | undefined;
@@ -161,6 +163,64 @@ it("a refund that is in a block by one node's false receipt alone is sent again"
   }, patience);
   expect(states).not.toContain("final");
   lies.isTold = false;
+  await becomes(facilitator, here, refund, { state: "final" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+});
+
+it("a refund whose execution a node has hidden is found where it was searched before", async () => {
+  const here = await begin("sqlite");
+  const { devnet, start, balanceOf } = here;
+  let isArmed = false;
+  let isLying = false;
+  /** The highest block whose logs it has hidden. */
+  let hidden = 0n;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [call] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isArmed) isLying = true;
+    const answer = await ask();
+    if (!isLying || !("result" in answer) || answer.result === null) return answer;
+    if (method === "eth_getLogs") {
+      const to = BigInt(rangeSchema.parse(call).toBlock);
+      if (to > hidden) hidden = to;
+      return { result: [] };
+    }
+    if (method === "eth_call" && JSON.stringify(call).includes(stateSelector)) {
+      return { result: zeroHash };
+    }
+    if (method !== "eth_getTransactionReceipt") return answer;
+    return { result: { ...Object(answer.result), logs: [] } };
+  });
+  const rpcUrls = [proxy.url, devnet.rpcUrl];
+  const facilitator = await start({
+    ...withFloat,
+    network: { ...withFloat.network, rpcUrls },
+    times: { refundMs: 1_000 },
+  });
+  const payment = await settled(facilitator, here);
+  // Another failed payment keeps the watch going while the refund is tried again.
+  const other = await here.pay();
+  const reservation = await reserve(facilitator, other);
+  await drain(here);
+  expect(await settle(facilitator, other, reservation)).toMatchObject({ success: false });
+  await devnet.mine(3);
+  isArmed = true;
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  const operationState = async () => {
+    const { operation = "" } = (await facilitator.refunds.get(refund.id)) ?? {};
+    return (await facilitator.payments.get(operation))?.state;
+  };
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await operationState()).toBe("failed");
+  }, patience);
+  // More than each search repeats.
+  await devnet.mine(20);
+  const head = await devnet.client.getBlockNumber({ cacheTime: 0 });
+  await vi.waitFor(async () => {
+    expect(hidden).toBeGreaterThanOrEqual(head);
+    expect(await operationState()).toBe("failed");
+  }, patience);
+  isArmed = false;
+  isLying = false;
   await becomes(facilitator, here, refund, { state: "final" });
   expect(await balanceOf(floatAccount.address)).toBe(9_000n);
 });

@@ -6,6 +6,7 @@ import type { RefundRow } from "../ledger/refunds/refund-row.ts";
 import { requeueRefund } from "../ledger/refunds/requeue-refund.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { planResumed } from "../settle/fleet/plan-payments.ts";
+import { confirmFailed } from "./confirm-failed.ts";
 import { findUse } from "./find-use.ts";
 import { followConfirmed } from "./follow-confirmed.ts";
 import { followOperatorsTransaction } from "./paid-by-operator.ts";
@@ -75,8 +76,11 @@ async function retryFailed(
   if (validBefore < nowSeconds + minValidSeconds) return wait;
   const float = authorization.payer;
   const reading = await readRefund(settlement.network, row, { accounts: [float], float, value });
-  // The watch over failed payments confirms it.
-  if (reading.usedBy.length > 0 || reading.isUnreadable) return wait;
+  if (reading.usedBy.length > 0) {
+    await confirmFailed(settlement, { operation: operation.id, head: reading.blockNumber });
+    return wait;
+  }
+  if (reading.isUnreadable) return wait;
   if ((reading.balance ?? 0n) < value) return { ...wait, cause: "float_balance" };
   if (reading.isRefused) return { ...wait, cause: "token_refuses" };
   if (attempts >= maxAttempts) return { ...wait, cause: "fails_in_blocks" };
