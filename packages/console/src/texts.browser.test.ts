@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { openBrowser } from "@coinslot/pages/testing";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
@@ -83,6 +84,19 @@ it("shows days and routes that only took charges back, and groups digits of unkn
   const table = page.getByRole("table", { name: "Routes" });
   await table.waitFor();
   expect(await table.textContent()).toContain("−2,469,134 units of 0x0505…0505");
+});
+
+it("exports no formula, also where semicolons separate cells", async () => {
+  const { url, page, ledger } = await open();
+  await sellForTest(ledger, { route: "GET /x?;=1+1;" });
+  await sellForTest(ledger, { route: "=2+2", nonce: 1 });
+  await page.goto(`${url}/payments`);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export CSV" }).click();
+  const csv = await readFile(await (await download).path(), "utf8");
+  expect(csv).toContain("https://shop.example/x?;'=1+1;");
+  expect(csv).toContain(",'=2+2,");
+  expect(csv).not.toMatch(/[,;]"*[=+@-]/);
 });
 
 /** Parts of earlier charges, given back today, and tomorrow: midnight may pass. */

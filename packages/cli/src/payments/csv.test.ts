@@ -11,6 +11,9 @@ it("a CSV cell never runs as a formula", () => {
     const cell = formatCsvRow([formula]).replace(/^"|"?\r\n$/g, "");
     expect(cell.startsWith("'")).toBe(true);
   }
+  // Where semicolons separate cells, each of them may begin one.
+  expect(formatCsvRow(["https://shop.example/?;=1+1;"])).toContain(";'=1+1;");
+  expect(formatCsvRow(['a;"=1+1";'])).toContain(`;""'=1+1""`);
   // A plain number is not a formula.
   expect(formatCsvRow([-1])).toBe("-1\r\n");
 });
