@@ -100,7 +100,9 @@ export function truncatedReadings(target: string): string[][] {
   const path = pathOf(target);
   if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
   const parts = path.split(/(%2f|%5c)/i).map((part, at) => (at % 2 === 0 ? decode(part) : part));
-  return [expressForms(new URL(`http://host${parts.join("")}`).pathname)];
+  // Further slashes may stand in a row here, and each run would double the forms.
+  const { pathname } = new URL(`http://host${parts.join("")}`);
+  return [[pathname, ...respelled(pathname)]];
 }
 
 /**
