@@ -174,6 +174,7 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
       "/docs/en/",
       (app) => app.get("/docs/{:lang}/{*page}", end),
     ],
+    ["a literal %25 before it", "/:a/*b", "/x%25/", (app) => app.get("/:a/{*b}", end)],
     ["no slash before it", "/files/x*rest", "/files/x", (app) => app.get("/files/x{*path}", end)],
     [
       "middleware before it",

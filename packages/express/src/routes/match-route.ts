@@ -85,11 +85,7 @@ export function createRouteMatcher(
     return truncated === own && tree.isTakenByRoute(own) ? own : dearest;
 
     function keysOf(readingsOf: (target: string) => string[][]): ReturnType<RouteMatcher>[] {
-      const keys = targets.flatMap((target, at) =>
-        readingsOf(target).map((forms) => find(forms, at)),
-      );
-      // Escapes that only a second decoding has made reach no handler.
-      return own === undefined ? keys : keys.filter((key) => key !== "malformed");
+      return targets.flatMap((target, at) => readingsOf(target).map((forms) => find(forms, at)));
     }
 
     /** Targets but the first are whole paths, which relative keys do not name. */

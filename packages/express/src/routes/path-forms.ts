@@ -88,7 +88,7 @@ export function expressForms(target: string): string[] {
 export function servedReadings(target: string): string[][] {
   const path = pathOf(target);
   if (!unusual.test(path)) return [];
-  const readings = [...normalReadings(path), ...fetchedReadings(path)];
+  const readings = [...normalReadings(path), ...fetchedReadings(path)].map(decodable);
   return [...new Map(readings.map((forms) => [forms.join(" "), forms])).values()];
 }
 
@@ -102,7 +102,22 @@ export function truncatedReadings(target: string): string[][] {
   const parts = path.split(/(%2f|%5c)/i).map((part, at) => (at % 2 === 0 ? decode(part) : part));
   // Further slashes may stand in a row here, and each run would double the forms.
   const { pathname } = new URL(`http://host${parts.join("")}`);
-  return [[pathname, ...respelled(pathname)]];
+  return [decodable([pathname, ...respelled(pathname)])];
+}
+
+/**
+ * The spellings that a router can decode. Another one reaches no handler, and an encoded one stands
+ * beside it.
+ */
+function decodable(forms: string[]): string[] {
+  return forms.filter((form) => {
+    try {
+      decodeURIComponent(form);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 /**
@@ -111,7 +126,7 @@ export function truncatedReadings(target: string): string[][] {
  */
 export function normalKeyPath(path: string): string {
   return path
-    .replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
+    .replace(/(?:%(?!2f)[0-9a-f]{2}|%(?![0-9a-f]{2})|[^!-~])+/gi, (run) =>
       encode(decode(run)).replace(/[!$()+]/g, "\\$&"),
     )
     .replace(escapedSlashes, "%2F");

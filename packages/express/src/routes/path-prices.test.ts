@@ -78,11 +78,26 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
       "/files/premium%2Fbook.pdf",
       "/files/premium/book.pdf",
     ],
+    [
+      { "/files/:name": 0.001, "/files/premium/:name": 5 },
+      "/files/premium%2F100%25.pdf",
+      "/files/premium/100%.pdf",
+    ],
+    [
+      { "/previews/:name": 0.001, "/files/:name": 5 },
+      "/previews/..%2Ffiles%2F100%25.pdf",
+      "/files/100%.pdf",
+    ],
+    [
+      { "/files/:name": 0.001, "/files/100%/:name": 5 },
+      "/files/100%25%2Fbook.pdf",
+      "/files/100%/book.pdf",
+    ],
   ])("is sold by the dearer key before a static server: %j, %s", async (prices, target, file) => {
     const folder = await openFolder(file);
     const shop = await open(sold(prices), (app) => app.use(express.static(folder)));
     expect(await answerOf(shop, target)).toBe("$5");
-    expect(await answerOf(shop, file)).toBe("$5");
+    expect(await answerOf(shop, encodeURI(file))).toBe("$5");
   });
 
   it("is sold by it where middleware passes it on to a static server", async () => {
