@@ -58,6 +58,7 @@ export function createEmptyWildcards(options: {
     const isTaken = [...rootsOf(app)].some((root) => {
       const router = applicationRouter(root);
       const seen = pathsSeen(router, { method, baseUrl, url, gate: options.gate?.() });
+      if (seen === undefined) return true;
       // A parent sees the mount of its application, too.
       const mount = app.path().slice(root.path().length).toLowerCase();
       const below = seen.filter((each) => each.toLowerCase().startsWith(mount));

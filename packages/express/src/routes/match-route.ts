@@ -151,13 +151,16 @@ function treeOf(request: Request, found: ApplicationRouters, gate: object | unde
   const { app, method, baseUrl, url } = request;
   const { exact, secondReading } = found;
   const gated = { method, baseUrl, url, gate };
+  const base = `${baseUrl}/`.toLowerCase();
   const texts = once(() => textsBesideGate(app, gated));
   return {
     found,
     isAlike: once(() => exact !== undefined && hasOnlyRoutersLike(app, exact.settings, gate)),
     findOther: once(() => secondReading?.find(true)),
     isTakenByRoute: ({ path }) => isTakenByRoute(app, gated, path),
-    isRelative: ({ path }) => baseUrl !== "" && texts().has(path),
+    // A key that begins with the mount counts as a full one, too.
+    isRelative: ({ path }) =>
+      baseUrl !== "" && !path.toLowerCase().startsWith(base) && texts().has(path),
   };
 }
 

@@ -9,6 +9,7 @@ import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
+import { applicationRouter, layersOf } from "./application-router.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 
@@ -217,5 +218,42 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
     const shop = await openMounted(inRouter, mount, { prices, router });
     expect(await answerOf(shop, "/en/report")).toBe("$1");
     expect(await answerOf(shop, "/en/free")).toBe(200);
+  });
+
+  it("is that of a key beside the mount, where a router is mounted twice", async () => {
+    const gate = paymentMiddleware(
+      sold({ "/v1/report": 1, "/:v/list": 2 }),
+      createPaperFacilitator(),
+    );
+    await gate.ready();
+    const router = express.Router().use(gate).get("/weather", free);
+    const app = express().use("/v1", router);
+    app.get("/v1/report", end).get("/:v/list", end).post("/list", end).use("/", router);
+    const shop = await listen(app);
+    closing.push(() => shop.close());
+    expect(await answerOf(shop, "/v1/report")).toBe("$1");
+    expect(await answerOf(shop, "/v1/list")).toBe("$2");
+  });
+
+  it("is found without a look at each mount of a long path", async () => {
+    let matches = 0;
+    const app = express();
+    const prices = sold({ [`/a/${rest}`]: 1 });
+    const gate = paymentMiddleware(prices, createPaperFacilitator(), { app });
+    await gate.ready();
+    app.use(`/${rest}`, gate);
+    for (const layer of layersOf(applicationRouter(app))) {
+      const match: unknown = Reflect.get(layer, "match");
+      if (!(match instanceof Function)) continue;
+      const counted = (...given: unknown[]) => {
+        matches += 1;
+        return Reflect.apply(match, layer, given);
+      };
+      Reflect.set(layer, "match", counted);
+    }
+    const shop = await listen(app);
+    closing.push(() => shop.close());
+    expect(await answerOf(shop, "/a".repeat(1_000))).toBe("$1");
+    expect(matches).toBeLessThan(10);
   });
 });

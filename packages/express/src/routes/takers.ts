@@ -41,10 +41,11 @@ export interface GatedRequest {
 
 /**
  * The path as an application may see it, where mounts of applications and routers make the base.
- * One whose router holds the gate has brought the path to it.
+ * One whose router holds the gate has brought the path to it. `undefined`: it has too many mounts.
  */
-export function pathsSeen(router: object, request: GatedRequest): string[] {
-  const ways = waysOf(router, request);
+export function pathsSeen(router: object, request: GatedRequest): string[] | undefined {
+  if (hasManyMounts(request)) return undefined;
+  const ways = [...waysOf(router, request)];
   const reaching = ways.filter((way) => isAtGate(way, request));
   return (reaching.length > 0 ? reaching : ways).map(({ path }) => path);
 }
@@ -55,8 +56,8 @@ export function pathsSeen(router: object, request: GatedRequest): string[] {
  * pass the path on.
  */
 export function isTakenByRoute(app: Application, request: GatedRequest, key: string): boolean {
-  const ways = waysOf(applicationRouter(app), request);
-  const { takers } = ways.find((way) => isAtGate(way, request)) ?? ways[0] ?? { takers: [] };
+  const [first] = waysOf(applicationRouter(app), request);
+  const { takers } = wayToGate(app, request) ?? first ?? { takers: [] };
   const later = takers.slice(takers.findIndex(({ handle }) => handle === request.gate) + 1);
   if (later.some(({ handle }) => handle instanceof Function && handle.name === "serveStatic")) {
     return false;
@@ -79,15 +80,16 @@ function isEndOf(text: string, key: string): boolean {
  * relative to the gate's mount.
  */
 export function textsBesideGate(app: Application, request: GatedRequest): ReadonlySet<string> {
-  const router = applicationRouter(app);
-  const ways = waysOf(router, request).filter((way) => isAtGate(way, request));
-  const routers = ways.flatMap(({ path, takers }) =>
-    [{ handle: router, path }, ...takers].flatMap(({ handle, path }) =>
+  const { path: whole = "", takers = [] } = wayToGate(app, request) ?? {};
+  const routers = [{ handle: applicationRouter(app), path: whole }, ...takers].flatMap(
+    ({ handle, path }) =>
       path === pathOf(request.url) && handle instanceof Object ? [handle] : [],
-    ),
   );
   const routes = routers.flatMap(layersOf).map((layer): unknown => Reflect.get(layer, "route"));
-  return new Set(routes.flatMap((route) => (route instanceof Object ? textsOf(route) : [])));
+  const serving = routes.flatMap((route) =>
+    route instanceof Object && servesMethod(route, request.method) ? [route] : [],
+  );
+  return new Set(serving.flatMap(textsOf));
 }
 
 interface Way {
@@ -96,12 +98,28 @@ interface Way {
   takers: readonly Taker[];
 }
 
-function waysOf(router: object, { baseUrl, url }: GatedRequest): Way[] {
-  const mounts = baseUrl.split("/");
-  return mounts.map((_, at) => {
-    const path = ["", ...mounts.slice(at + 1)].join("/") + pathOf(url);
-    return { path, takers: [...takersOf(router, path)] };
-  });
+/** Mounts that are followed: each may begin the application's own path, and walks its tree. */
+const maxMounts = 20;
+
+function hasManyMounts({ baseUrl }: GatedRequest): boolean {
+  return baseUrl.split("/", maxMounts + 2).length > maxMounts + 1;
+}
+
+function* waysOf(router: object, request: GatedRequest): Iterable<Way> {
+  if (hasManyMounts(request)) return;
+  const mounts = request.baseUrl.split("/");
+  for (const at of mounts.keys()) {
+    const path = ["", ...mounts.slice(at + 1)].join("/") + pathOf(request.url);
+    yield { path, takers: [...takersOf(router, path)] };
+  }
+}
+
+/** The way to the gate with the most of the path, which the request has taken first. */
+function wayToGate(app: Application, request: GatedRequest): Way | undefined {
+  for (const way of waysOf(applicationRouter(app), request)) {
+    if (isAtGate(way, request)) return way;
+  }
+  return undefined;
 }
 
 function isAtGate({ takers }: Way, { gate, url }: GatedRequest): boolean {
