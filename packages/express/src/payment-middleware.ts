@@ -70,8 +70,9 @@ export function paymentMiddleware(
   const read = readRoutes(routes, checkedBy, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
   const { onError: report } = gate;
-  const match = createRouteMatcher(read, { checkedBy, report, gate: () => middleware });
-  const warnUnsold = warnUnsoldMethods(read, { checkedBy, onError: gate.onError });
+  const reading = { checkedBy, gate: () => middleware };
+  const match = createRouteMatcher(read, { ...reading, report });
+  const warnUnsold = warnUnsoldMethods(read, { ...reading, onError: report });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     const matched = match(request);
     if (matched === undefined) {

@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import type { PaymentTerms } from "./read-payment-option.ts";
 import type { Route } from "./read-routes.ts";
 
 /**
  * The key whose price buys the content of all of these keys, the first one of equals. `malformed`:
- * there is none, as prices of functions and of channels, and other recipients, cannot be compared.
- * A fault comes before any key.
+ * there is none: prices of two functions, other recipients and terms of channels differ in kind. A
+ * function that both have asks one price for one request. A fault comes before any key.
  */
 export function dearestOf<Fault extends string>(
   found: readonly (Route | Fault | undefined)[],
@@ -23,12 +24,10 @@ function buys(key: Route, other: Route): boolean {
 
 function pays(way: PaymentTerms, other: PaymentTerms): boolean {
   const { network, payTo, price, channel } = way;
+  if (network !== other.network || payTo !== other.payTo) return false;
+  if (!isDeepStrictEqual(channel, other.channel)) return false;
+  if (price === other.price) return true;
   return (
-    channel === undefined &&
-    other.channel === undefined &&
-    network === other.network &&
-    typeof payTo === "string" &&
-    payTo === other.payTo &&
     typeof price === "object" &&
     typeof other.price === "object" &&
     price.asset.toLowerCase() === other.price.asset.toLowerCase() &&

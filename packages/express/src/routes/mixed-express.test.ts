@@ -259,6 +259,22 @@ describe("an application with routers of both Express versions", () => {
     expect(errors).toEqual([expect.any(ConfigurationError)]);
   });
 
+  it("sells relative keys before a router of the other Express", async () => {
+    const gate = paymentMiddleware({ "GET /*rest": { accepts } }, createPaperFacilitator());
+    await gate.ready();
+    const app = express().use(
+      "/m",
+      express
+        .Router()
+        .use(gate)
+        .get("/*rest", (_, to) => void to.end()),
+    );
+    const shop = await listen(app.use(express4.Router().get("/free", (_, to) => void to.end())));
+    opened.push(shop);
+    expect((await ask(shop, "/m/a")).status).toBe(402);
+    expect((await ask(shop, "/free")).status).toBe(200);
+  });
+
   it.each(expressVersions)(
     "sells plain keys of every router with $name at its root",
     async (root) => {

@@ -136,6 +136,13 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
     expect(await answerOf(shop, "/files/premium%2Fbook.pdf")).toBe(400);
   });
 
+  it("is sold by either key of one function for both", async () => {
+    const accepts = option({ price: () => "$2" });
+    const routes = { "GET /files/:name": { accepts }, "GET /files/premium/:name": { accepts } };
+    const shop = await open(routes, (app) => app.get("/files/premium/:name", end));
+    expect(await answerOf(shop, "/files/premium%2Fbook.pdf")).toBe("$2");
+  });
+
   it("is sold by its route, whose parameter holds an escaped slash", async () => {
     const prices = sold({ "/packages/:name/:version": 1, "/packages/:name": 0.001 });
     const shop = await open(prices, (app) => {
@@ -148,6 +155,15 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
       app.use("/packages", packages);
     });
     expect(await answerOf(mounted, "/packages/@acme%2Ftool")).toBe("$0.001");
+    const nested = await open(prices, (app) => {
+      const versions = express.Router({ mergeParams: true }).get("/", end).get("/:version", end);
+      app.use("/packages/:name", versions);
+    });
+    expect(await answerOf(nested, "/packages/@acme%2Ftool")).toBe("$0.001");
+    const behind = await open(prices, (app) => {
+      app.use(express().use(express.static("."))).get("/packages/:name", end);
+    });
+    expect(await answerOf(behind, "/packages/@acme%2Ftool")).toBe("$1");
   });
 
   it("is sold by it where a handler's fetch reads another one in a parameter", async () => {

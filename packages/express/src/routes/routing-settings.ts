@@ -7,11 +7,19 @@ export interface RoutingSettings {
   strict: boolean;
 }
 
+/** Returns whether a handler is a static server of Express, by its name. */
+export function isStaticServer(handle: object): boolean {
+  return Reflect.get(handle, "name") === "serveStatic";
+}
+
 /**
- * Names of Express's own functions that distinguish as something else does: a mounted application,
- * and the file system of a static server.
+ * Returns whether a handler cannot be inspected: an application, or a static server. They
+ * distinguish as something else does, such as a file system.
  */
-const opaque: ReadonlySet<string> = new Set(["mounted_app", "serveStatic"]);
+export function isOpaque(handle: object): boolean {
+  const isMounted = Reflect.get(handle, "name") === "mounted_app";
+  return isMounted || isStaticServer(handle) || isApplication(handle);
+}
 
 /**
  * Returns whether every router in an application distinguishes at least this much. A path that
@@ -56,7 +64,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
       return (isAtSamePath || !settings.strict) && isLike(handle, settings, seen);
     }
     seen.add(handle);
-    return isAtSamePath && !opaque.has(handle.name) && !isApplication(handle);
+    return isAtSamePath && !isOpaque(handle);
   }
 }
 

@@ -95,9 +95,10 @@ export function createSecondReading(options: {
       ? routes.map((each) => ({ ...each, path: inExpress4(each.path) }))
       : routes;
     const find = createPathRouter({ router: like, routes: theirs, settings });
-    return (...request) => {
-      const found = find(...request);
-      return typeof found === "object" ? routes[theirs.indexOf(found)] : found;
+    return (method, paths, accepts) => {
+      const original = (each: Route) => routes[theirs.indexOf(each)] ?? each;
+      const found = find(method, paths, accepts && ((each) => accepts(original(each))));
+      return typeof found === "object" ? original(found) : found;
     };
   }
 }

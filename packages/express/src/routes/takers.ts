@@ -2,6 +2,7 @@ import type { Application } from "express";
 import { applicationRouter, layersOf } from "./application-router.ts";
 import { pathOf } from "./path-forms.ts";
 import { servesAllMethods, servesMethod } from "./route-methods.ts";
+import { isOpaque, isStaticServer } from "./routing-settings.ts";
 
 /** A function that takes a path, and the path as it sees it. */
 interface Taker {
@@ -52,27 +53,30 @@ export function pathsSeen(router: object, request: GatedRequest): string[] | und
 
 /**
  * Returns whether a key's route behind the gate takes a request's path as Express reads it. No
- * static server there may take it. Routes for all methods or with wildcards may be middleware, and
- * pass the path on.
+ * static server there may take it, and no mounted application before the route. Routes for all
+ * methods or with wildcards may be middleware, and pass the path on.
  */
 export function isTakenByRoute(app: Application, request: GatedRequest, key: string): boolean {
   const [first] = waysOf(applicationRouter(app), request);
   const { takers } = wayToGate(app, request) ?? first ?? { takers: [] };
   const later = takers.slice(takers.findIndex(({ handle }) => handle === request.gate) + 1);
-  if (later.some(({ handle }) => handle instanceof Function && handle.name === "serveStatic")) {
-    return false;
-  }
-  return later.some(({ route }) => {
+  const at = later.findIndex(({ route }) => {
     if (route === undefined || !servesMethod(route, request.method)) return false;
     const isKeyOf = (text: string) => !text.includes("*") && isEndOf(text, key);
     return !servesAllMethods(route) && textsOf(route).some(isKeyOf);
   });
+  const isStatic = ({ handle }: Taker) => handle instanceof Function && isStaticServer(handle);
+  const isUnknown = ({ handle }: Taker) => handle instanceof Function && isOpaque(handle);
+  return at !== -1 && !later.some(isStatic) && !later.slice(0, at).some(isUnknown);
 }
 
 /** Returns whether a key's path is that of a route, under any mount and with any names. */
 function isEndOf(text: string, key: string): boolean {
-  const [end, whole] = [text, key].map((path) => path.replace(/:\w+/g, ":").toLowerCase());
-  return whole?.endsWith(end ?? "") === true;
+  const [end = "", whole = ""] = [text, key].map((path) =>
+    path.replace(/:\w+/g, ":").replace(/\/$/, "").toLowerCase(),
+  );
+  // A router's root is the end of its mount, which may be a wildcard.
+  return whole.endsWith(end) && (end !== "" || !whole.includes("*"));
 }
 
 /**

@@ -23,13 +23,15 @@ export function warnUnsoldMethods(
   options: {
     /** A router of the Express that has read the keys. */
     checkedBy: object;
+    /** The middleware, as it stands in the application. */
+    gate?: () => object;
     onError: (error: unknown) => void;
   },
 ): (request: Request, response: Response) => void {
   if (routes.every(({ verb }) => verb === "*")) return () => undefined;
-  const { checkedBy, onError } = options;
+  const { onError, ...reading } = options;
   const ofAllVerbs = routes.map((route) => ({ ...route, verb: "*" }));
-  const match = createRouteMatcher(ofAllVerbs, { checkedBy, report: () => undefined });
+  const match = createRouteMatcher(ofAllVerbs, { ...reading, report: () => undefined });
   const warned = new Set<string>();
   return (request, response) => {
     response.once("finish", () => {
