@@ -88,7 +88,7 @@ export function expressForms(target: string): string[] {
 export function servedReadings(target: string): string[][] {
   const path = pathOf(target);
   if (!unusual.test(path)) return [];
-  const readings = [...normalReadings(path), ...fetchedReadings(path)].map(decodable);
+  const readings = [...normalReadings(path), ...fetchedReadings(path)].map(readable);
   return [...new Map(readings.map((forms) => [forms.join(" "), forms])).values()];
 }
 
@@ -102,15 +102,16 @@ export function truncatedReadings(target: string): string[][] {
   const parts = path.split(/(%2f|%5c)/i).map((part, at) => (at % 2 === 0 ? decode(part) : part));
   // Further slashes may stand in a row here, and each run would double the forms.
   const { pathname } = new URL(`http://host${parts.join("")}`);
-  return [decodable([pathname, ...respelled(pathname)])];
+  return [readable([pathname, ...respelled(pathname)])];
 }
 
 /**
- * The spellings that a router can decode. Another one reaches no handler, and an encoded one stands
- * beside it.
+ * The spellings that a router reads as they are. It trims white space, and refuses what it cannot
+ * decode. An encoded spelling stands beside each of these.
  */
-function decodable(forms: string[]): string[] {
+function readable(forms: string[]): string[] {
   return forms.filter((form) => {
+    if (/\s/.test(form)) return false;
     try {
       decodeURIComponent(form);
       return true;

@@ -25,9 +25,10 @@ const parts = fc.constantFrom(
 );
 const targets = fc.array(parts, { minLength: 2, maxLength: 7 }).map((each) => `/${each.join("")}`);
 
-/** Handlers of everything below the mount, by the path of the content that each would serve. */
+/** Handlers of everything below the mount, by the path of the content that each would ask for. */
 const servers: Record<string, (request: Request) => string> = {
-  "a static server": ({ path }) => posix.normalize(decodeURIComponent(path)),
+  "a static server": ({ path }) =>
+    encodeURI(posix.normalize(decodeURIComponent(path))).replace(/[?#]/g, encodeURIComponent),
   "a proxy that normalises": ({ url }) => new URL(`http://host${url}`).pathname,
   "a handler that fetches a decoded path": ({ path }) =>
     new URL(`http://host${decodeURIComponent(path)}`).pathname,
@@ -78,7 +79,7 @@ function send(express: ExpressModule, { paths, prices, mount, target, server }: 
   const serve = server === null ? undefined : servers[server];
   if (serve !== undefined) {
     router.use((request) => {
-      seen.served = find("GET", [encodeURI(serve(request)).replace(/[?#]/g, encodeURIComponent)]);
+      seen.served = find("GET", [serve(request)]);
     });
   } else {
     for (const path of paths) {
@@ -103,7 +104,9 @@ describe.each(expressVersions)("the price of a path on $name", ({ express }) => 
         if (typeof matched !== "object") return;
         sold += 1;
         expect(priceOf(matched)).toBeGreaterThanOrEqual(priceOf(served));
-        if (scene.server === null && parameters.test(scene.target)) expect(matched).toBe(served);
+        if (scene.server !== null || !parameters.test(scene.target)) return;
+        // Keys that begin with the mount may be full ones, too.
+        if (scene.mount !== "/a") expect(matched).toBe(served);
       }),
       { numRuns: runs },
     );

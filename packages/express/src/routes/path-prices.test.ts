@@ -94,6 +94,11 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
       "/files/100%25%2Fbook.pdf",
       "/files/100%/book.pdf",
     ],
+    [
+      { "/files/:name": 0.001, "/files/premium/:name": 5 },
+      "/files/premium%2F%20",
+      "/files/premium/ ",
+    ],
   ])("is sold by the dearer key before a static server: %j, %s", async (prices, target, file) => {
     const folder = await openFolder(file);
     const shop = await open(sold(prices), (app) => app.use(express.static(folder)));
