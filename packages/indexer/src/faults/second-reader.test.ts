@@ -1,9 +1,11 @@
+import type { Address } from "viem";
 import { describe, expect, it } from "vitest";
 import type { Indexer } from "../indexer.ts";
 import { enginesByDay } from "../testing/engines.ts";
 import {
   type Answer,
   type Call,
+  changing,
   errorAnswer,
   type Fault,
   honest,
@@ -143,6 +145,48 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     });
     await expectDispute(indexer);
   }, 120_000);
+
+  it("disputes a block alone that a third one has lost, and no block around it", async () => {
+    const devnet = await startUsedChain();
+    const { others, seller } = devnet.accounts;
+    const last = others[5]?.address ?? seller.address;
+    await devnet.mine(6);
+    await devnet.mint({ to: seller.address, amount: 5n });
+    const wrong = Number(await devnet.client.getBlockNumber());
+    await devnet.mine(6);
+    await devnet.mint({ to: last, amount: 6n });
+    await devnet.mine(finalDepth);
+    const [first, third] = await Promise.all([
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const seven = `0x${"7".padStart(64, "0")}`;
+    const lie = (log: Log) => (isOf(wrong)(log) ? { ...log, data: seven } : log);
+    first.set(
+      changing("eth_getLogs", (answer) => ({ ...answer, result: logsOf(answer).map(lie) })),
+    );
+    third.set(
+      changing("eth_getBlockByNumber", (answer, { params }) =>
+        Number(params[0]) === wrong ? errorAnswer(answer, -32_000, "Not now") : answer,
+      ),
+    );
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, devnet.rpcUrl, third.url],
+      database: await createUrl(),
+      chain: { requestTimeoutMs: 12_000, verifyAfterMs: 1_000 },
+    });
+    const state = async () => (await indexer.status()).chains[0]?.state;
+    await expect.poll(state, { timeout: 60_000 }).toBe("live");
+    first.set(honest);
+    const finalOf = async (address: Address) => {
+      const asked = { ...usdtOf(devnet), address, fromMs: 0, sort: "asc", limit: 10 } as const;
+      return (await indexer.readTransfers(asked)).map(({ finalized }) => finalized);
+    };
+    await expect.poll(() => finalOf(last), { timeout: 60_000 }).toEqual([true]);
+    expect(await finalOf(seller.address)).toEqual([false]);
+    third.set(honest);
+    await expect.poll(() => finalOf(seller.address), { timeout: 60_000 }).toEqual([true]);
+  }, 130_000);
 });
 
 /** An indexer that reads first at one endpoint, which lies about block 20, and then at another. */

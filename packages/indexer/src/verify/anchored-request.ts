@@ -88,6 +88,12 @@ interface NamedBlock {
   isHashed: boolean;
 }
 
+interface BlocksToMend {
+  anchor: BlockId;
+  blocks: readonly BlockHeader[];
+  signal: AbortSignal;
+}
+
 /**
  * Asks once more for the headers of blocks that are about to be mended, at this endpoint and every
  * other. Otherwise a single endpoint could remove by an invented header the blocks that another has
@@ -100,12 +106,9 @@ interface NamedBlock {
 export async function confirmBlocks(
   { pool }: Pick<ChainContext, "pool">,
   endpoint: RpcEndpointHandle,
-  {
-    anchor,
-    blocks,
-    signal,
-  }: { anchor: BlockId; blocks: readonly BlockHeader[]; signal: AbortSignal },
+  { anchor, blocks, signal }: BlocksToMend,
 ): Promise<void> {
+  if (blocks.length === 0) return;
   const own = await nameBlocks(endpoint, anchor, { blocks, signal });
   for (const [index, block] of blocks.entries())
     if (!isSameBlock(own?.[index]?.header, block))
@@ -129,6 +132,24 @@ export async function confirmBlocks(
       throw new ContradictionError(
         `Endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
       );
+  }
+}
+
+/**
+ * As `confirmBlocks`, for blocks beside a range. Returns false where it throws a
+ * `ContradictionError`: such blocks wait for their own range, and it does not wait for them.
+ */
+export async function areConfirmed(
+  context: Pick<ChainContext, "pool">,
+  endpoint: RpcEndpointHandle,
+  question: BlocksToMend,
+): Promise<boolean> {
+  try {
+    await confirmBlocks(context, endpoint, question);
+    return true;
+  } catch (error) {
+    if (error instanceof ContradictionError) return false;
+    throw error;
   }
 }
 

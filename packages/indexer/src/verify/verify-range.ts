@@ -12,6 +12,7 @@ import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
 import {
+  areConfirmed,
   confirmBlocks,
   readHeadersOnChainOf,
   readReceiptsOnChainOf,
@@ -113,16 +114,23 @@ export async function verifyRange(
     );
   // A known transfer just below the range may be the wrong one; above the anchor live decides.
   const wrong = [...judged.values()].filter(({ isAsStored }) => !isAsStored);
-  const differences = wrong.filter(
+  const toMend = wrong.filter(
     ({ isProven, isDecided, isAsRead, block }) =>
       // The first reader may take its own word back. The others still have to agree.
       (isContradicted ? isProven || (isAlone && isAsRead) : isDecided) &&
       block.number <= anchor.number,
   );
   const alone = isAlone ? judged.get(range.from) : undefined;
-  const said = isContradicted && alone !== undefined ? [...differences, alone] : differences;
-  const blocks = [...new Set(said)].map(({ block }) => block);
-  if (blocks.length > 0) await confirmBlocks(context, endpoint, { anchor, blocks, signal });
+  const own = toMend.filter(({ block }) => isOwn(block.number));
+  const beside = toMend.filter((each) => !own.includes(each));
+  const said = isContradicted && alone !== undefined ? [...new Set([...own, alone])] : own;
+  const asking = (these: readonly Difference[]) => ({
+    anchor,
+    blocks: these.map(({ block }) => block),
+    signal,
+  });
+  await confirmBlocks(context, endpoint, asking(said));
+  const differences = (await areConfirmed(context, endpoint, asking(beside))) ? toMend : own;
   const isUndecided = wrong.some(({ isDecided, block }) => !isDecided && isOwn(block.number));
   // Where the whole range is decided, nothing is left for the endpoint's logs to agree on.
   const isReliable = !isUndecided && (isAsRead() || alone?.isDecided === true);
