@@ -9,7 +9,7 @@ import type { ChannelsContext } from "../channels-context.ts";
 import { type AskedClaim, createAskedClaims } from "./asked-claims.ts";
 import { areChannelsActive } from "./channel-activity.ts";
 import { createClaimMemory } from "./claim-memory.ts";
-import { followPayouts, startPayouts } from "./follow-payouts.ts";
+import { followPayouts } from "./follow-payouts.ts";
 import { forgetClaimGauges } from "./measure-claims.ts";
 import { type ClaimPlan, planClaims } from "./plan-claims.ts";
 import { settleReceivers } from "./settle-receivers.ts";
@@ -49,9 +49,11 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   const lease = createWorkLease(context, `channels:claims:${place.network}`);
   const asked = createAskedClaims(wake);
   let settledAt = Number.NEGATIVE_INFINITY;
+  let followedAt = Number.NEGATIVE_INFINITY;
   let measuredAt = Number.NEGATIVE_INFINITY;
   let forgotAt = clock.now();
   let isClaiming = false;
+  let isStopped = false;
   let following: Promise<void> | undefined;
 
   /** Payouts are for the books. No claim waits for a node or a ledger that fails them. */
@@ -61,7 +63,9 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
 
   /** Beside the rounds: an endpoint may be slow. */
   function follow(): void {
-    following ??= followPayouts(channels, memory)
+    if (clock.now() - followedAt < settleEveryMs) return;
+    followedAt = clock.now();
+    following ??= followPayouts(channels, memory, () => isStopped)
       .catch(reportPayouts)
       .finally(() => {
         following = undefined;
@@ -84,11 +88,11 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
         forgetClaimGauges(channels);
         return areChannelsActive(channels);
       }
-      if (settledAt === Number.NEGATIVE_INFINITY) await startPayouts(channels).catch(reportPayouts);
+      // It begins at a final block, so before the first claim.
+      follow();
       const { isActive } = await planClaims(channels, memory);
       if (clock.now() - settledAt >= settleEveryMs) {
         settledAt = clock.now();
-        follow();
         await settleReceivers(channels, memory);
       }
       if (clock.now() - measuredAt >= measureEveryMs) {
@@ -108,6 +112,7 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
     ask: asked.ask,
     fail: asked.fail,
     async stop() {
+      isStopped = true;
       asked.end(new FacilitatorError("The process stops", { kind: "unavailable" }));
       await following;
       await lease.release();

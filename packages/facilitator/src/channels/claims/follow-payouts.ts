@@ -49,40 +49,31 @@ const settledSchema = z.array(
 );
 
 /**
- * Begins to follow payouts, at the first start of a ledger: before the first claim, so that none of
- * it is left out.
- *
- * @throws RpcError, DatabaseError
- */
-export async function startPayouts({ context, settlement, place }: ChannelsContext): Promise<void> {
-  const { network } = settlement;
-  if ((await readPayoutProgress(context.ledger, place)) !== undefined) return;
-  const head = await network.watcher.read(network.pollMs);
-  const block = Number(head.number) - network.finalAfter;
-  if (block >= 0) await beginPayouts(context.ledger, { ...place, block });
-}
-
-/**
  * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
  * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
- * after a pause.
+ * after a pause. The first look of a ledger begins at the final block: what it claims is newer.
  *
  * No row is taken back, and no block is read again. So each endpoint that has a say has to return
  * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
  *
+ * @param isStopped ends the look before its next request
  * @throws DatabaseError, and what is no fault of a node; what was posted stays
  */
 export async function followPayouts(
   channels: ChannelsContext,
   memory: KnownReceivers,
+  isStopped: () => boolean,
 ): Promise<void> {
   const { context, settlement, place } = channels;
   const { ledger, logger } = context;
   let done = await readPayoutProgress(ledger, place);
-  const voters = done === undefined ? [] : await findVoters(channels);
-  if (done === undefined || voters.length === 0) return;
+  const voters = await findVoters(channels);
+  if (voters.length === 0) return;
   const heads = voters.map(({ head }) => Number(head.number));
   const final = Math.min(...heads) - settlement.network.finalAfter;
+  if (done === undefined) {
+    return beginPayouts(ledger, { ...place, block: Math.max(0, final) });
+  }
   if (final < 0) return;
   if (done > Math.max(...heads)) {
     logger.error(
@@ -100,7 +91,7 @@ export async function followPayouts(
     await postPayouts(ledger, { ...place, after: done, to: final, payouts: [] });
     return;
   }
-  for (let request = 0; request < maxRequests && done < final; request += 1) {
+  for (let request = 0; request < maxRequests && done < final && !isStopped(); request += 1) {
     const to = Math.min(done + blocksAtOnce, final);
     const payouts = await readAgreed(channels, voters, { from: done + 1, to, receivers });
     if (payouts === undefined) return;

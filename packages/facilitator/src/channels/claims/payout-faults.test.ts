@@ -79,6 +79,10 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await channels.withdraw(other, 10_000n);
     await here.claimed(price, other);
     await facilitator.close();
+    await settle();
+  }
+
+  async function settle() {
     const args = [config.receiver, config.token] as const;
     const data = encodeFunctionData({ abi, functionName: "settle", args });
     await here.sendFirst(here.devnet.accounts.seller, data);
@@ -137,6 +141,19 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     lie = undefined;
     expect(await countPayouts()).toBe(0);
     await start(nodeUrl, here.devnet.rpcUrl);
+    await posted();
+  });
+
+  it("are posted of a chain that was lower than its final depth at first", async () => {
+    const network = { rpcUrls: [nodeUrl], finalAfter: 40 };
+    const facilitator = await here.start({}, { network });
+    await here.buyOnce(facilitator, price, config);
+    await channels.withdraw(config, 10_000n);
+    await here.claimed(price, config);
+    await settle();
+    await here.devnet.mine(41);
+    await facilitator.close();
+    await here.start({}, { network });
     await posted();
   });
 

@@ -42,7 +42,7 @@ export function seeWithdrawals(
   if (votes === undefined) {
     const isAudit = now >= memory.auditAt;
     if (!isAudit && now < memory.lookAt) return [...dues];
-    const ids = dues.map(({ channel }) => channel.channelId);
+    const ids = bySum(dues).map(({ channel }) => channel.channelId);
     const seenIds = new Set<string>([...memory.seen].map(channelOf));
     if (!memory.look.begin(isAudit ? ids : ids.filter((id) => seenIds.has(id)))) return [...dues];
     memory.lookAt = Number.POSITIVE_INFINITY;
@@ -52,6 +52,13 @@ export function seeWithdrawals(
   const before = memory.seen;
   memory.seen = new Set();
   const seen = dues.map((due) => findSighting(channels, memory, { due, votes, before }) ?? due);
+  const looked: ReadonlyMap<string, ChannelVotes> = votes;
+  for (const sighting of before) {
+    // Its endpoint may not have answered this time.
+    const { readings, awaited } = looked.get(channelOf(sighting)) ?? { readings: [], awaited: 0 };
+    const isAnswered = readings.some(({ endpoint }) => sighting.endsWith(`/${endpoint}`));
+    if (awaited > 0 && !isAnswered) memory.seen.add(sighting);
+  }
   if (memory.seen.size > 0) {
     // Two blocks: by then an endpoint that was behind by one has come there.
     const soonMs = Math.max(network.pollMs, 2 * network.blocks.blockTimeMs());
@@ -63,6 +70,13 @@ export function seeWithdrawals(
 /** The channel of a sighting. */
 export function channelOf(sighting: SightingId): string {
   return sighting.slice(0, sighting.indexOf("/"));
+}
+
+/** The largest unclaimed sums first: a look may end before it has asked for all. */
+function bySum(dues: readonly ClaimableChannel[]): ClaimableChannel[] {
+  const sumOf = ({ channel, state }: ClaimableChannel) =>
+    channel.charged - (state?.totalClaimed ?? 0n);
+  return [...dues].sort((a, b) => Number(sumOf(b) - sumOf(a)));
 }
 
 /** The sighting of a channel that is to be answered now. The others are noted for the next look. */

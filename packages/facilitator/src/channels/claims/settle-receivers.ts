@@ -1,4 +1,4 @@
-import { isRevert } from "@coinslot/chain";
+import { isRevert, type RpcRequester } from "@coinslot/chain";
 import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import * as z from "zod";
@@ -12,6 +12,7 @@ import { gasLimitOf } from "../../settle/relay/gas.ts";
 import { worthFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readBlock } from "../watch/read-block.ts";
+import { isStateMissing } from "../watch/read-channels.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
 
 const abi = channelSettlementAbi;
@@ -50,20 +51,33 @@ export async function settleReceivers(
   }
 }
 
-/** Claimed and not settled, at `finalAfter`. */
+/**
+ * Claimed and not settled, at `finalAfter`. A node may keep too few states for that: then at the
+ * head. A settle sends what is claimed in its own block, so a claim that is gone costs its gas.
+ */
 async function readOwed(
   { settlement: { network } }: ChannelsContext,
-  { contract, receiver, token }: SettledReceiver,
+  receiver: SettledReceiver,
 ): Promise<bigint> {
   const head = await network.watcher.read(network.pollMs);
   const block = await readBlock(network.rpc, Math.max(0, Number(head.number) - network.finalAfter));
   if (block === undefined) return 0n;
+  try {
+    return await readOwedAt(network.rpc, receiver, { blockHash: block.hash });
+  } catch (error) {
+    if (!isStateMissing(error)) throw error;
+    return readOwedAt(network.rpc, receiver, "latest");
+  }
+}
+
+async function readOwedAt(
+  rpc: RpcRequester,
+  { contract, receiver, token }: SettledReceiver,
+  at: { blockHash: Hex } | "latest",
+): Promise<bigint> {
   const args = [receiver, token] as const;
   const data = encodeFunctionData({ abi, functionName: "receivers", args });
-  const answer = await network.rpc.request({
-    method: "eth_call",
-    params: [{ to: contract, data }, { blockHash: block.hash }],
-  });
+  const answer = await rpc.request({ method: "eth_call", params: [{ to: contract, data }, at] });
   const [claimed, settled] = decodeFunctionResult({
     abi,
     functionName: "receivers",

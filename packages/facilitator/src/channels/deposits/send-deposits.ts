@@ -23,6 +23,7 @@ import {
   type TimedBlock,
 } from "./deposit-evidence.ts";
 import { depositGasLimit, usedMuchGas } from "./deposit-gas.ts";
+import { forgetUses, isUsedFinally } from "./is-used-finally.ts";
 
 /** Deposits in one look, of each kind. */
 const page = 200;
@@ -57,6 +58,7 @@ export async function followDeposits(
   const executed = await findOpenDeposits(ledger, { ...place, isExecuted: true, limit: page });
   const open = [...pending, ...executed];
   if (open.length === 0) return "idle";
+  forgetUses(network, open);
   const head = Number((await network.watcher.read(network.pollMs / 2)).number);
   const blocks = new Map<number, Promise<TimedBlock | undefined>>();
   const look: Look = {
@@ -115,7 +117,7 @@ async function followDeposit(
       return context.faultPoint("deposit_recorded");
     }
     if (execution !== undefined) return fail(channels, deposit, failures.inVain);
-    return endUnproven(channels, deposit, look);
+    return endUnproven(channels, deposit, { served, look });
   }
   // By another sender, or by ours a moment ago: its depth decides.
   if (await isNonceUsed(rpc, deposit)) return;
@@ -152,14 +154,12 @@ interface ServedLook {
 async function endUnproven(
   channels: EscrowContext,
   deposit: OpenDeposit,
-  { head, blockAt }: Look,
+  seen: ServedLook,
 ): Promise<void> {
-  const { context, settlement, place } = channels;
-  const { network } = settlement;
+  const { context, place } = channels;
   // Or the clock was set back since, by as much.
   const isOld = Math.abs(context.ledger.now() - deposit.createdAt) >= proofMs;
-  const final = head < network.finalAfter ? undefined : await blockAt(network.finalAfter);
-  if (!isOld || final === undefined || !(await isNonceUsed(network.rpc, deposit, final))) return;
+  if (!isOld || !(await isUsedFinally(channels, deposit, seen))) return;
   context.logger.error(
     { network: place.network, channel: deposit.channelId },
     "a deposit was executed, and no node returns its logs; its channel's balance decides",
@@ -174,13 +174,9 @@ async function followExecuted(
   { served, look }: ServedLook,
 ): Promise<void> {
   const { ledger } = channels.context;
-  const { rpc, finalAfter } = channels.settlement.network;
+  const { rpc } = channels.settlement.network;
   if (await isNonceUsed(rpc, deposit, served)) {
-    const final = look.head < finalAfter ? undefined : await look.blockAt(finalAfter);
-    if (final === undefined) return;
-    if (final.number > served.number || (await isNonceUsed(rpc, deposit, final))) {
-      await endDeposit(ledger, deposit);
-    }
+    if (await isUsedFinally(channels, deposit, { served, look })) await endDeposit(ledger, deposit);
     return;
   }
   if (await isNonceUsed(rpc, deposit)) return;

@@ -1,4 +1,6 @@
+import { RpcError } from "@coinslot/chain";
 import type { ChannelRefusalReason } from "@coinslot/protocol";
+import * as z from "zod";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
 import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
@@ -38,8 +40,15 @@ export async function advanceChannelRefund(
 ): Promise<void> {
   const found = await openCase(channels, refund);
   if (found === undefined) return;
-  if (refund.state === "locked") await signRefund(channels, found);
-  else await followRefund(channels, memory, found);
+  if (refund.state !== "locked") return followRefund(channels, memory, found);
+  try {
+    await signRefund(channels, found);
+  } catch (error) {
+    // A node may lack what it is decided by for good.
+    const isFault = error instanceof RpcError || error instanceof z.ZodError;
+    if (!isFault || !isOverdue(channels, refund)) throw error;
+    await fail(channels, refund, notSent);
+  }
 }
 
 /** `locked`: nothing that is good is signed. So it may end, whatever a node returns. */

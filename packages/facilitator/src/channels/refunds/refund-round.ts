@@ -16,7 +16,7 @@ export interface RefundMemory {
   /** By refund, its transactions in vain that passed another trial, and the last one's block. */
   inVain: Map<string, { tries: number; block: number }>;
   /** Of channels whose refund was sent, from nodes that keep too few states. */
-  formerHeads: FormerHeads;
+  formerHeads: FormerHeads<ChannelReading>;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */

@@ -9,7 +9,9 @@ import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
 import { readBlock } from "./read-block.ts";
 import { type BlockId, isStateMissing, readChannels } from "./read-channels.ts";
 
-const formerHeads = new WeakMap<SettlementNetwork, FormerHeads>();
+type Depth = "served" | "final";
+
+const formerHeads = new WeakMap<SettlementNetwork, Record<Depth, FormerHeads<ChannelReading>>>();
 
 /** A channel to be read, with the block of its mirror where the ledger has one. */
 export interface Wanted {
@@ -21,7 +23,7 @@ export interface Wanted {
  * Reads channels at the head, at the depth at which a deposit counts, and at `finalAfter`. Writes
  * their mirrors in the order of their ids.
  *
- * @throws RpcError, ZodError, ChannelReadError where the head or the former depth cannot be read
+ * @throws RpcError, ZodError, ChannelReadError where the head cannot be read
  */
 export async function mirrorChannels(
   channels: EscrowContext,
@@ -38,16 +40,17 @@ export async function mirrorChannels(
   const head = { number: Number(options.head.number), hash: options.head.hash };
   const atHead = await readChannels(network, { contract, ids, block: head });
   const served = await readServed(channels, atHead, head);
-  const final = await readFinal(channels, atHead, head);
+  const depth = network.finalAfter;
+  const final = await readBelow(channels, atHead, { head, depth, name: "final" });
   const replaced = await findReplaced(network.rpc, wanted, head);
   for (const id of ids) {
-    const [headReading, servedReading] = [atHead.get(id), served.get(id)];
-    if (headReading === undefined || servedReading === undefined) continue;
+    const headReading = atHead.get(id);
+    if (headReading === undefined) continue;
     const outcome = await mirrorChannel(context.ledger, {
       ...place,
       channelId: id,
       head: headReading,
-      served: servedReading,
+      served: served.get(id) ?? final.get(id),
       final: final.get(id),
       lease,
       replaces: replaced.get(id),
@@ -61,44 +64,44 @@ export async function mirrorChannels(
 
 /** Each channel at the depth that its balance asks for. */
 async function readServed(
-  { settlement: { network }, place: { contract } }: EscrowContext,
+  escrow: EscrowContext,
   atHead: ReadonlyMap<Hex, ChannelReading>,
   head: BlockId,
 ): Promise<Map<Hex, ChannelReading>> {
-  const served = new Map<Hex, ChannelReading>();
-  const byDepth = new Map<number, Hex[]>();
+  const byDepth = new Map<number, Map<Hex, ChannelReading>>();
   for (const [id, reading] of atHead) {
-    const depth = network.serveAfter({ value: reading.balance });
-    if (depth === 0) served.set(id, reading);
-    else byDepth.set(depth, [...(byDepth.get(depth) ?? []), id]);
+    const depth = escrow.settlement.network.serveAfter({ value: reading.balance });
+    byDepth.set(depth, (byDepth.get(depth) ?? new Map()).set(id, reading));
   }
-  for (const [depth, ids] of byDepth) {
-    const block = await readBlock(network.rpc, Math.max(0, head.number - depth));
-    if (block === undefined) throw new TypeError(`A node has no block ${head.number - depth}`);
-    for (const each of await readChannels(network, { contract, ids, block })) served.set(...each);
+  const served = new Map<Hex, ChannelReading>();
+  for (const [depth, readings] of byDepth) {
+    const found = await readBelow(escrow, readings, { head, depth, name: "served" });
+    for (const each of found) served.set(...each);
   }
   return served;
 }
 
-/** Each at `finalAfter`. A node may keep too few states for that: see `finalByHeads`. */
-async function readFinal(
+/** Channels at a depth. A node may keep too few states for that: see `finalByHeads`. */
+async function readBelow(
   { settlement: { network }, place: { contract } }: EscrowContext,
   atHead: ReadonlyMap<Hex, ChannelReading>,
-  head: BlockId,
-): Promise<Map<Hex, ChannelReading>> {
-  const height = head.number - network.finalAfter;
-  if (height < 0) return new Map();
-  const block = height === head.number ? head : await readBlock(network.rpc, height);
+  { head, depth, name }: { head: BlockId; depth: number; name: Depth },
+): Promise<ReadonlyMap<Hex, ChannelReading>> {
+  if (depth === 0) return atHead;
+  const height = head.number - depth;
+  const block = height < 0 ? undefined : await readBlock(network.rpc, height);
   if (block === undefined) return new Map();
-  const former = formerHeads.get(network) ?? new Map();
-  formerHeads.set(network, former);
+  const formers = formerHeads.get(network) ?? { served: new Map(), final: new Map() };
+  formerHeads.set(network, formers);
+  const former = formers[name];
+  const ids = [...atHead.keys()];
   try {
-    const final = await readChannels(network, { contract, ids: [...atHead.keys()], block });
-    former.clear();
-    return final;
+    const found = await readChannels(network, { contract, ids, block });
+    for (const id of ids) former.delete(id);
+    return found;
   } catch (error) {
     if (!isStateMissing(error)) throw error;
-    return finalByHeads(network, former, { atHead, head });
+    return finalByHeads({ rpc: network.rpc, finalAfter: depth }, former, { atHead, head });
   }
 }
 

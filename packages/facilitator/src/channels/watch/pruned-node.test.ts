@@ -1,27 +1,44 @@
+import type { ChannelConfig } from "@coinslot/protocol";
 import { type Hex, isHex } from "viem";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { patience } from "../../testing/claiming-devnet.ts";
-import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { startRefundingChannels } from "../../testing/refunding-channels.ts";
+import { deposit, signDepositRequest } from "../../testing/channel-deposits.ts";
+import { patience, price } from "../../testing/claiming-devnet.ts";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import {
+  type RefundingChannels,
+  startRefundingChannels,
+} from "../../testing/refunding-channels.ts";
 
-it("claims and refunds end behind a node that keeps fewer states than are final", async () => {
-  const here = await startRefundingChannels("sqlite");
-  onTestFinished(() => here.stop());
-  const { devnet, channels } = here;
-  const { client } = devnet;
-  const pruned = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+let here: RefundingChannels;
+let pruned: NodeProxy;
+let config: ChannelConfig;
+
+/** A node that returns the states of its newest two blocks alone. */
+beforeEach(async () => {
+  here = await startRefundingChannels("sqlite");
+  const { client, rpcUrl } = here.devnet;
+  pruned = await startNodeProxy(rpcUrl, async ({ method, params }, ask) => {
     const at = z.object({ blockHash: z.custom<Hex>(isHex) }).safeParse(params[1]).data;
     if (method !== "eth_call" || at === undefined) return ask();
     const [{ number }, head] = await Promise.all([client.getBlock(at), client.getBlockNumber()]);
     if (number + 1n >= head) return ask();
     return { error: { code: -32_000, message: "missing trie node" } };
   });
-  onTestFinished(pruned.close);
-  const config = channels.configOf();
+  config = here.channels.configOf();
+});
+
+afterEach(async () => {
+  await here.stop();
+  await pruned.close();
+});
+
+it("claims, refunds and settles end behind a node that keeps fewer states than are final", async () => {
+  const { devnet, channels } = here;
   await channels.deposit(config, 10_000n);
+  const before = await here.balanceOf(config.receiver);
   const network = { rpcUrls: [pruned.url], finalAfter: 4 };
-  const facilitator = await here.start({}, { network });
+  const facilitator = await here.start({ claimCost: 100n }, { network });
   await here.buy(facilitator, 6_000n, config);
   expect(await here.refund(facilitator, config, 6_000n)).toMatchObject({ state: "refunded" });
   await channels.deposit(config, 4_000n, { salt: `0x${"1".repeat(64)}` });
@@ -33,5 +50,33 @@ it("claims and refunds end behind a node that keeps fewer states than are final"
     expect(sent).toEqual([{ state: "done" }]);
     const states = await db.selectFrom("channel_states").select("is_moving").execute();
     expect(states).toEqual([{ is_moving: 0 }]);
+  }, patience);
+  await facilitator.close();
+  await here.start({ claimCost: 100n }, { network });
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await here.balanceOf(config.receiver)).toBe(before + 6_000n);
+  }, patience);
+});
+
+it("deposits end there, and one that must be deep is sold on in the end", async () => {
+  const serveAfter = (amount: bigint) => (amount < 30_000n ? 0 : 3);
+  const network = { rpcUrls: [pruned.url], finalAfter: 4, serveAfter };
+  const facilitator = await here.start({}, { network });
+  const request = await signDepositRequest(here, config);
+  expect(await deposit(here, facilitator, request)).toMatchObject({ state: "deposited" });
+  const { db } = await here.openReads();
+  await vi.waitFor(async () => {
+    await here.devnet.mine(1);
+    const rows = await db.selectFrom("channel_deposits").select("ended_at").execute();
+    expect(rows).toEqual([{ ended_at: expect.any(Number) }]);
+  }, patience);
+  const large = here.channels.configOf();
+  await here.channels.deposit(large, 30_000n);
+  await here.devnet.mine(1);
+  expect(await here.buyOnce(facilitator, price, config)).toBe(true);
+  await vi.waitFor(async () => {
+    await here.devnet.mine(1);
+    expect(await here.buyOnce(facilitator, price, large)).toBe(true);
   }, patience);
 });

@@ -10,8 +10,8 @@ import { type BookedChannel, postMirror } from "./post-mirror.ts";
 /** A channel's state on the chain, as one process has read it. */
 export interface Mirror extends ChannelKey {
   head: ChannelReading;
-  /** At the depth at which a deposit counts. */
-  served: ChannelReading;
+  /** At the depth at which a deposit counts; `undefined` where no node returns it. */
+  served: ChannelReading | undefined;
   /** At `finalAfter`; `undefined` where no node returns it. */
   final: ChannelReading | undefined;
   /** Under which the watcher writes. A request that reads a channel for the first time has none. */
@@ -41,7 +41,8 @@ export type MirrorOutcome =
 
 /**
  * Writes a channel's mirror, with it `secure` and `lost` of the channel, and posts the change to
- * the books. A lower `secure` counts at once; a higher one must stand at `served`, too.
+ * the books. A lower `secure` counts at once; a higher one must stand at `served`, too. Without
+ * that, it does not rise.
  *
  * The racers:
  * - a charge: it locks the channel's row first. One that was earlier is in `charged`, and counts as
@@ -77,7 +78,7 @@ export function mirrorChannel(ledger: LedgerContext, mirror: Mirror): Promise<Mi
       )
       .execute();
     const charged = decode(row.charged);
-    const secure = secureOf(mirror);
+    const secure = secureOf(mirror, decode(row.secure));
     const lost = max(0n, charged - mirror.head.balance);
     const lostBefore = decode(row.lost);
     if (secure !== decode(row.secure) || lost !== lostBefore) {
@@ -125,10 +126,11 @@ function partsOf({ balance, totalClaimed }: Pick<ChannelReading, "balance" | "to
  * The part of the balance that no payer can take back before a claim. A withdrawal counts while it
  * is seen at either depth.
  */
-function secureOf({ head, served }: Pick<Mirror, "head" | "served">): bigint {
-  const stable = min(head.balance, served.balance);
-  const leaving = max(head.withdrawal?.amount ?? 0n, served.withdrawal?.amount ?? 0n);
-  return max(max(0n, stable - leaving), head.totalClaimed);
+function secureOf({ head, served }: Pick<Mirror, "head" | "served">, before: bigint): bigint {
+  const stable = min(head.balance, served?.balance ?? head.balance);
+  const leaving = max(head.withdrawal?.amount ?? 0n, served?.withdrawal?.amount ?? 0n);
+  const secure = max(0n, stable - leaving);
+  return max(served === undefined ? min(secure, before) : secure, head.totalClaimed);
 }
 
 function mayReplace(known: ChannelStatesTable, mirror: Mirror): boolean {
@@ -147,8 +149,10 @@ function toRow(
 ) {
   const { encode } = dialect.amount;
   const { withdrawal } = head;
+  // A node without `final` moves nothing that was final before, as an audit of it finds.
+  const fixed = final ?? (known?.is_moving === 0 ? toChannelState(known, dialect) : undefined);
   const isFinal =
-    final !== undefined && [head, served].every((reading) => isSameState(reading, final));
+    fixed !== undefined && [head, served ?? head].every((reading) => isSameState(reading, fixed));
   return {
     balance: encode(head.balance),
     claimed: encode(head.totalClaimed),
@@ -166,7 +170,7 @@ function toRow(
   };
 }
 
-function isSameState(a: ChannelReading, b: ChannelReading): boolean {
+function isSameState(a: ChannelReading, b: Omit<ChannelReading, "block">): boolean {
   return (
     a.balance === b.balance &&
     a.totalClaimed === b.totalClaimed &&
