@@ -64,7 +64,9 @@ export async function openIndex(
       token_id: 1,
       position: number * logsPerBlock + log,
       transaction_index: 0,
-      transfer_index: 0,
+      transfer_index: transfers.filter(
+        (each) => each.transaction === transaction && (each.log ?? 0) < log,
+      ).length,
       transaction_hash: bytesOfHex(hashOf(transaction)),
       from_address: bytesOfHex(from),
       to_address: bytesOfHex(to),
@@ -129,19 +131,22 @@ export async function openIndex(
       }),
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),
-    /** Events in their order, as `type transaction block`. `hasAmount`: the amount follows. */
-    async eventsOf(endpoint = "whk_a", { hasAmount = false } = {}): Promise<string[]> {
-      const { rows } = await sql<{ type: string; payload: string }>`
-        select type, payload from indexer_outbox_deliveries as delivery
+    /** Events in their order, as `type transaction block`. What is asked for follows. */
+    async eventsOf(
+      endpoint = "whk_a",
+      { hasAmount = false, hasKey = false } = {},
+    ): Promise<string[]> {
+      const { rows } = await sql<{ type: string; payload: string; key: string }>`
+        select type, payload, event.key from indexer_outbox_deliveries as delivery
         join indexer_outbox_events as event on event.seq = delivery.event_seq
         where endpoint_id = ${endpoint} order by event.seq
       `.execute(kysely);
-      return rows.map(({ type, payload }) => {
+      return rows.map(({ type, payload, key }) => {
         const { transactionHash, blockHash, amount } = JSON.parse(payload);
         const nameOf = (hash: string) =>
           Buffer.from(hash.slice(2), "hex").toString().replaceAll("\0", "");
         const names = [type.replace("transfer.", ""), nameOf(transactionHash), nameOf(blockHash)];
-        return [...names, ...(hasAmount ? [amount] : [])].join(" ");
+        return [...names, ...(hasAmount ? [amount] : []), ...(hasKey ? [key] : [])].join(" ");
       });
     },
   };

@@ -93,6 +93,7 @@ type PlacedRow = ToldRow & {
   stored_amount: StoredAmount | null;
   stored_from: Uint8Array;
   stored_to: Uint8Array;
+  stored_index: number;
 };
 
 /** Open rows whose block is final. */
@@ -125,6 +126,7 @@ async function selectTold(
 ): Promise<PlacedRow[]> {
   const { rows } = await sql<PlacedRow>`
     select told.*, transfer.from_address as stored_from, transfer.to_address as stored_to,
+      transfer.transfer_index as stored_index,
       case when block.number is null then null else transfer.amount end as stored_amount
     from indexer_told as told
     left join indexer_transfers as transfer on transfer.token_id = told.token_id
@@ -137,11 +139,16 @@ async function selectTold(
   return rows;
 }
 
-const factsSchema = z.object({ from: z.string(), to: z.string(), amount: z.string() });
+const factsSchema = z.object({
+  from: z.string(),
+  to: z.string(),
+  amount: z.string(),
+  transferIndex: z.number(),
+});
 
 /** Whether it is stored with the facts of its inclusion. */
 function isAsTold(
-  { payload, stored_from, stored_to, stored_amount }: PlacedRow,
+  { payload, stored_from, stored_to, stored_amount, stored_index }: PlacedRow,
   { amount }: Dialect,
 ): boolean {
   if (stored_amount === null) return false;
@@ -149,6 +156,7 @@ function isAsTold(
   return (
     facts.amount === `${amount.decode(stored_amount)}` &&
     facts.from === hexOfBytes(stored_from) &&
-    facts.to === hexOfBytes(stored_to)
+    facts.to === hexOfBytes(stored_to) &&
+    facts.transferIndex === Number(stored_index)
   );
 }
