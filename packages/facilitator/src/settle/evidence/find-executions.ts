@@ -6,6 +6,11 @@ import { readAuthorizationStates } from "./authorization-states.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import type { LateLogs } from "./late-logs.ts";
 
+/** Blocks below the head from which executions are searched where no older block is known. */
+export const maxSearchedBlocks = 100_000n;
+/** Another node may be ahead by so many blocks. */
+const maxAhead = 64n;
+
 /** A search for executions of payments, by any sender. */
 interface Search {
   /** A pool's endpoints are asked one by one where the first one has no log of a used payment. */
@@ -33,7 +38,9 @@ interface Search {
  * @throws RpcError when the chain is unreachable, ZodError when it returns malformed data.
  */
 export async function findExecutions(search: Search): Promise<Map<OrderedPayment, Execution>> {
-  const { payments, fromBlock = startOf } = search;
+  const { payments, toBlock } = search;
+  const startOf = (payment: OrderedPayment) => firstBlockOf(payment, toBlock);
+  const { fromBlock = startOf } = search;
   const found = await searchBlocks(search, fromBlock);
   const absent = payments.filter(
     (payment) => !found.has(payment) && fromBlock(payment) === startOf(payment),
@@ -49,9 +56,14 @@ export async function findExecutions(search: Search): Promise<Map<OrderedPayment
   }
 }
 
-/** The block after the one at whose end the authorization was unused. */
-function startOf({ payment }: OrderedPayment): bigint {
-  return BigInt(payment.unusedAtBlock ?? 0) + 1n;
+/**
+ * The first block that may have an execution of a payment: after one at whose end it was unused. A
+ * node may have made that block up, far above the head: then, `maxSearchedBlocks` below the head.
+ */
+export function firstBlockOf({ payment }: OrderedPayment, head: bigint): bigint {
+  const seen = BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0);
+  if (seen <= head + maxAhead) return seen + 1n;
+  return head > maxSearchedBlocks ? head - maxSearchedBlocks : 0n;
 }
 
 /** Searches the used ones of these payments also in the blocks that may have been replaced. */
@@ -68,7 +80,7 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
   // A token that does not answer may have used them.
   const payments = seen.filter((_, index) => states[index] !== false);
   const from = (payment: OrderedPayment) => {
-    const start = startOf(payment) - BigInt(finalAfter);
+    const start = firstBlockOf(payment, toBlock) - BigInt(finalAfter);
     return start < 0n ? 0n : start;
   };
   const found = await searchBlocks({ ...search, payments }, from);

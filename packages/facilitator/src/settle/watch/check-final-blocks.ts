@@ -9,14 +9,13 @@ import {
   unmarkLeft,
 } from "../../ledger/transactions/final-blocks.ts";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
+import { maxSearchedBlocks } from "../evidence/find-executions.ts";
 import { compareBlocks } from "./compare-blocks.ts";
 import { takeBackFinal } from "./take-back-final.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** Blocks read in one batch. */
 const blocksAtOnce = 100;
-/** Blocks below the lowest that has left, from which executions are searched where none stands. */
-const maxSearchedBlocks = 100_000;
 
 /** Times that blocks must be missing for longer, where an endpoint does not answer about them. */
 const silencesBefore = 10;
@@ -172,7 +171,7 @@ async function findAncestor(
 ): Promise<number | "replaced"> {
   const wanted = { network: network.network, below, limit: 1 };
   const [block] = await findFinalBlocks(context.ledger, wanted);
-  if (block === undefined) return Math.max(0, below - maxSearchedBlocks);
+  if (block === undefined) return Math.max(0, below - Number(maxSearchedBlocks));
   const { absent } = await compareBlocks(network.rpc, [block]);
   if (absent.length === 0) return block.number;
   await markLeft(context.ledger, { network: network.network, blocks: absent });

@@ -11,7 +11,7 @@ import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { stateCall, wordOf } from "../evidence/authorization-states.ts";
-import { findExecutions } from "../evidence/find-executions.ts";
+import { findExecutions, firstBlockOf } from "../evidence/find-executions.ts";
 import { isStuck } from "../evidence/is-stuck.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
 import { isAwaited, noteAnswer, type Subjects } from "../evidence/silences.ts";
@@ -68,11 +68,6 @@ export async function findEnds(
     else if (words.includes("over") && !words.includes("open")) ends.over.push(payment);
   }
   return ends;
-}
-
-/** The first block that may have an execution of a payment. */
-export function firstBlockOf({ payment: { unusedAtBlock, inclusion } }: OrderedPayment): bigint {
-  return BigInt(unusedAtBlock ?? inclusion?.blockNumber ?? 0) + 1n;
 }
 
 /** The words of an endpoint, by states and logs up to its own head. */
@@ -138,7 +133,7 @@ async function readUsed(
       rpc: endpoint,
       payments: used,
       fromBlock(payment) {
-        const first = firstBlockOf(payment) - depth;
+        const first = firstBlockOf(payment, head.number) - depth;
         return first < 0n ? 0n : first;
       },
       toBlock: head.number,

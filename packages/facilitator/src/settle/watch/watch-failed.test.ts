@@ -68,8 +68,17 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
   return { ledger, watch, pass };
 }
 
-/** A failed payment that a sender may execute. The ledger takes its time for over by default. */
-async function fail(devnet: Devnet, ledger: LedgerContext, validBefore = 1_000n) {
+/**
+ * A failed payment that a sender may execute. The ledger takes its time for over by default.
+ *
+ * @param options `unusedAtBlock`: by default, the newest block
+ */
+async function fail(
+  devnet: Devnet,
+  ledger: LedgerContext,
+  options: { validBefore?: bigint | undefined; unusedAtBlock?: bigint } = {},
+) {
+  const { validBefore = 1_000n, unusedAtBlock } = options;
   const { network, token, accounts, client } = devnet;
   await devnet.mint({ to: accounts.buyer.address, amount: 1_000n });
   const payTo = accounts.seller.address;
@@ -79,7 +88,7 @@ async function fail(devnet: Devnet, ledger: LedgerContext, validBefore = 1_000n)
     id: idOf(paid),
     value,
     validBefore,
-    balance: { amount: 1_000n, blockNumber: await client.getBlockNumber() },
+    balance: { amount: 1_000n, blockNumber: unusedAtBlock ?? (await client.getBlockNumber()) },
     order: { payTo: toLowerHex(payTo), validAfter, signature: paid.signature },
   });
   const reason = "invalid_exact_evm_insufficient_balance";
@@ -117,6 +126,24 @@ it.each([
   },
 );
 
+it.each([
+  ["is confirmed by its execution", true, "confirmed"],
+  ["is closed without one", false, "failed"],
+])(
+  "a failed payment that a node showed as unused in a made-up block %s",
+  async (_, isExecuted, state) => {
+    const devnet = await startDevnet();
+    onTestFinished(() => devnet.stop());
+    const { ledger, watch } = await begin({ ...devnet, rpcUrls: [devnet.rpcUrl] });
+    const { id, paid } = await fail(devnet, ledger, { unusedAtBlock: 1_000_000_000n });
+    if (isExecuted) await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    expect(await stateOf(ledger, id)).toBe(state);
+    expect(await findFailed(ledger, { network: devnet.network, limit: 10 })).toEqual([]);
+  },
+);
+
 describe("a failed payment whose execution the first endpoint hides", () => {
   /** The first endpoint shows no use of the payment, or another one. */
   async function hide(other: Intercept, options: { liar?: Intercept; validBefore?: bigint } = {}) {
@@ -130,7 +157,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
       rpcUrls.push(proxy.url);
     }
     const { ledger, watch, pass } = await begin({ ...devnet, rpcUrls });
-    const { id, paid } = await fail(devnet, ledger, validBefore);
+    const { id, paid } = await fail(devnet, ledger, { validBefore });
     const look = async () => {
       await devnet.mine();
       await watchFailed(watch, await devnet.client.getBlockNumber());

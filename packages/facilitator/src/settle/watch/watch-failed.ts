@@ -6,9 +6,9 @@ import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
-import { findExecutions } from "../evidence/find-executions.ts";
+import { findExecutions, firstBlockOf } from "../evidence/find-executions.ts";
 import { readFinalBlock } from "./final-block.ts";
-import { findEnds, firstBlockOf } from "./find-ends.ts";
+import { findEnds } from "./find-ends.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** The part of the watch over blocks that the watch over failed payments needs. */
@@ -55,14 +55,14 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<Los
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
   // Between two polls of the chain, the sweeps have nothing new to search.
   const searchable = failed.filter(
-    (each) => startOf(watch, each) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
+    (each) => startOf(watch, each, head) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
   let spent: OrderedPayment[] = [];
   if (searchable.length > 0) {
     const found = await findExecutions({
       rpc: network.rpc,
       payments: searchable,
-      fromBlock: (each) => startOf(watch, each),
+      fromBlock: (each) => startOf(watch, each, head),
       toBlock: head,
       finalAfter: network.finalAfter,
     });
@@ -145,8 +145,8 @@ async function closeEnded(
   return lost;
 }
 
-function startOf({ searchedTo }: FailedWatch, each: OrderedPayment): bigint {
-  const first = firstBlockOf(each);
+function startOf({ searchedTo }: FailedWatch, each: OrderedPayment, head: bigint): bigint {
+  const first = firstBlockOf(each, head);
   const searched = searchedTo.get(each.payment.id);
   if (searched === undefined) return first;
   const next = searched + 1n - lateBlocks;
