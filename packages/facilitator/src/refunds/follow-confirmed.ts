@@ -31,14 +31,19 @@ export async function followConfirmed(
   const blockNumber = inclusion?.blockNumber ?? 0;
   const use = { account: authorization.payer, blockNumber, validBefore };
   const vote = isAsked ? await findUse(settlement, row, use) : undefined;
-  if (vote === "denied" && (await takeBack(refunds, confirmed))) {
+  const isDenied = vote === "denied";
+  const isElsewhere =
+    vote === "confirmed" &&
+    operation.finalAt === undefined &&
+    (await isAboveChain(settlement, blockNumber));
+  if ((isDenied || isElsewhere) && (await takeBack(refunds, confirmed, { isElsewhere }))) {
     return later(refunds, looks.soon, { state: "sent", cause: null, ...inNoBlock });
   }
   const finalAt = vote === "confirmed" ? operation.finalAt : undefined;
-  const isSoon = vote === undefined || vote === "confirmed";
+  const isSoon = vote === undefined || (vote === "confirmed" && !isElsewhere);
   return later(refunds, isSoon ? looks.soon : looks.waiting, {
     state: finalAt === undefined ? "confirmed" : "final",
-    cause: vote === "disputed" || vote === "denied" ? "chain" : null,
+    cause: vote === "disputed" || isDenied || isElsewhere ? "chain" : null,
     transaction_hash: inclusion?.transactionHash ?? null,
     block_number: inclusion?.blockNumber ?? null,
     block_hash: inclusion?.blockHash ?? null,
@@ -47,16 +52,23 @@ export async function followConfirmed(
   });
 }
 
+/** True of a made-up block: the chain has none of this height, though its form is over at depth. */
+async function isAboveChain({ network }: NetworkSettlement, blockNumber: number) {
+  const { number: head } = await network.watcher.read(0);
+  return blockNumber > Number(head) + network.finalAfter;
+}
+
 /**
- * Takes back an operation that no endpoint has executed: its receipt was false. It is queued again,
- * as after a reorganisation deeper than final. The token uses its nonce once, so a false denial
- * pays nothing twice.
+ * Takes back an operation whose receipt was false: no endpoint has executed it, or `isElsewhere`,
+ * in another block. It is queued again, as after a reorganisation deeper than final, and its true
+ * block is found. The token uses its nonce once, so a false denial pays nothing twice.
  *
  * @returns false where retention has deleted its signature: nothing can send it
  */
 async function takeBack(
   { context: { ledger, logger } }: RefundsContext,
   { row, settlement, operation: { id, inclusion } }: Confirmed,
+  { isElsewhere }: { isElsewhere: boolean },
 ): Promise<boolean> {
   if (inclusion === undefined) return false;
   const { blockNumber: number, blockHash: hash, transactionHash } = inclusion;
@@ -65,12 +77,15 @@ async function takeBack(
     network: row.network,
     ids: [id],
     blocks: [{ number, hash }],
-    unusedAtBlock: Math.min(number, Number(head)),
+    // Where it is used by now, the block that has shown it as unused stays.
+    unusedAtBlock: isElsewhere ? number : Math.min(number, Number(head)),
   });
   if (!undone.some((each) => each.id === id)) return false;
   logger.error(
     { refund: row.id, payment: row.payment_id, transactionHash },
-    "a refund was executed by a false receipt alone: no endpoint has it, and it is sent again",
+    isElsewhere
+      ? "a refund's receipt names a block far above the chain: its true block is looked for"
+      : "a refund was executed by a false receipt alone: no endpoint has it, and it is sent again",
   );
   planResumed(settlement, id);
   return true;

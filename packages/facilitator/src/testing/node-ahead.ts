@@ -2,9 +2,10 @@ import type { Devnet } from "@coinslot/devnet";
 import { type Hex, isHex, keccak256, stringToHex } from "viem";
 import { vi } from "vitest";
 import * as z from "zod";
-import { type NodeCall, type NodeProxy, startNodeProxy } from "./node-proxy.ts";
+import { type NodeAnswer, type NodeCall, type NodeProxy, startNodeProxy } from "./node-proxy.ts";
 
 const receiptSchema = z.looseObject({
+  blockNumber: z.string(),
   logs: z.array(z.looseObject({ topics: z.array(z.string()) })),
 });
 type Receipt = z.infer<typeof receiptSchema>;
@@ -19,6 +20,8 @@ export interface AheadLies {
 
 /** A node that shows more blocks than its chain has. */
 export interface NodeAhead extends NodeProxy {
+  /** An honest node, which does not get the taken transaction while the lie goes on. */
+  honestUrl: string;
   /** The transaction that it has put into one of them, as it was signed. */
   taken(): Hex | undefined;
   /** Number of answers that show its authorization as used. */
@@ -33,26 +36,41 @@ const wordOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, "0
 export async function startNodeAhead(devnet: Devnet, lies: AheadLies): Promise<NodeAhead> {
   const { client, rpcUrl } = devnet;
   let taken: { raw: Hex; hash: Hex; number: bigint; receipt: Receipt } | undefined;
+  let taking: { raw: Hex; hash: Promise<Hex> } | undefined;
   let shown = 0;
   const readHead = () => client.getBlockNumber({ cacheTime: 0 });
 
-  async function readReceipt(hash: Hex): Promise<Receipt> {
+  async function readReceipt(hash: Hex): Promise<Receipt | null> {
     const call = { jsonrpc: "2.0", id: 1, method: "eth_getTransactionReceipt", params: [hash] };
     const headers = { "content-type": "application/json" };
     const response = await fetch(rpcUrl, { method: "POST", headers, body: JSON.stringify(call) });
-    return z.object({ result: receiptSchema }).parse(await response.json()).result;
+    return z.object({ result: receiptSchema.nullable() }).parse(await response.json()).result;
   }
 
   async function take(raw: Hex): Promise<Hex> {
-    lies.isArmed = false;
     const hash = await client.sendRawTransaction({ serializedTransaction: raw });
-    const receipt = await vi.waitFor(() => readReceipt(hash), { timeout: 60_000 });
-    await devnet.reorg({ depth: 1 });
+    const receipt = await vi.waitFor(async () => receiptSchema.parse(await readReceipt(hash)), {
+      timeout: 60_000,
+    });
+    // Tests mine meanwhile: it leaves the chain with all blocks on top.
+    while ((await readReceipt(hash)) !== null) {
+      await devnet.reorg({ depth: Number((await readHead()) - BigInt(receipt.blockNumber)) + 1 });
+    }
     const number = (await readHead()) + lies.ahead;
     const place = { blockNumber: quantity(number), blockHash: hashOf(number) };
     const logs = receipt.logs.map((log) => ({ ...log, ...place }));
     taken = { raw, hash, number, receipt: { ...receipt, ...place, logs } };
     return hash;
+  }
+
+  /** The hash of the taken transaction, for its sender. The chain does not get it a second time. */
+  function holdBack(raw: unknown): Promise<Hex> | undefined {
+    if (!isHex(raw)) return undefined;
+    if (lies.isArmed) {
+      lies.isArmed = false;
+      taking = { raw, hash: take(raw) };
+    }
+    return lies.ahead > 0n && taking?.raw === raw ? taking.hash : undefined;
   }
 
   async function headerOf(number: bigint, head: bigint) {
@@ -77,6 +95,14 @@ export async function startNodeAhead(devnet: Devnet, lies: AheadLies): Promise<N
     );
   }
 
+  async function send(raw: unknown, ask: () => Promise<NodeAnswer>): Promise<NodeAnswer> {
+    const held = holdBack(raw);
+    return held === undefined ? ask() : { result: await held };
+  }
+
+  const honest = await startNodeProxy(rpcUrl, ({ method, params }, ask) =>
+    method === "eth_sendRawTransaction" && !lies.isArmed ? send(params[0], ask) : ask(),
+  );
   const proxy = await startNodeProxy(rpcUrl, async (call, ask) => {
     const { method, params } = call;
     const [first, second] = params;
@@ -92,8 +118,7 @@ export async function startNodeAhead(devnet: Devnet, lies: AheadLies): Promise<N
           ? { result: await headerOf(BigInt(first), head) }
           : ask();
       case "eth_sendRawTransaction":
-        if (isHex(first) && lies.isArmed) return { result: await take(first) };
-        return first === taken?.raw ? { result: taken?.hash } : ask();
+        return send(first, ask);
       case "eth_getTransactionReceipt":
         return first === taken?.hash ? { result: taken?.receipt } : ask();
       case "eth_getLogs": {
@@ -117,7 +142,15 @@ export async function startNodeAhead(devnet: Devnet, lies: AheadLies): Promise<N
         return ask();
     }
   });
-  return { ...proxy, taken: () => taken?.raw, shownAsUsed: () => shown };
+  return {
+    ...proxy,
+    honestUrl: honest.url,
+    async close() {
+      await Promise.all([proxy.close(), honest.close()]);
+    },
+    taken: () => taken?.raw,
+    shownAsUsed: () => shown,
+  };
 }
 
 const filterSchema = z.object({
