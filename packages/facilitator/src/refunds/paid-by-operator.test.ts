@@ -104,14 +104,25 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
     timeout + patience.timeout,
   );
 
-  it(
-    "go back to the operator alone when a reorganisation takes the transaction away",
-    async () => {
+  it.each([
+    ["", false],
+    [", in whichever block a node has placed it", true],
+  ])(
+    "go back to the operator alone when a reorganisation takes the transaction away%s",
+    async (_, isMisplaced) => {
       const here = await begin(engine);
       const { devnet } = here;
+      let isLying = false;
+      const liar = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        const answer = await ask();
+        if (!isLying || method !== "eth_getTransactionReceipt") return answer;
+        const receipt = "result" in answer ? answer.result : null;
+        return { result: receipt && { ...Object(receipt), blockNumber: "0x1" } };
+      });
+      onTestFinished(() => liar.close());
       const facilitator = await here.start({
         ...withFloat,
-        network: { finalAfter: 4 },
+        network: { finalAfter: 4, rpcUrls: [liar.url, devnet.rpcUrl] },
         refunds: { privateKey: floatKey },
       });
       await devnet.mine(1);
@@ -125,6 +136,7 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
         `update refunds set state = 'manual', cause = 'executed_elsewhere', valid_before = amount,
           float = '0x00000000000000000000000000000000000000f1', next_at = 9000000000000`,
       );
+      isLying = isMisplaced;
       const hash = await send(here, refund, 1_000n);
       await facilitator.refunds.markPaid({ id: refund.id, transactionHash: hash });
       await vi.waitFor(
@@ -144,7 +156,7 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
   );
 
   it.each([
-    ["has no receipt of it", () => null],
+    ["has nothing of it", () => null],
     ["shows it as failed", (answer: object) => ({ ...answer, status: "0x0", logs: [] })],
   ])(
     "are paid by a transaction, and are final once the first endpoint has it, which %s before",
@@ -154,6 +166,7 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
       let lies: number | undefined;
       const liar = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
         const answer = await ask();
+        if (lies !== undefined && method === "eth_getLogs") return { result: [] };
         if (lies === undefined || method !== "eth_getTransactionReceipt") return answer;
         lies += 1;
         return { result: lie("result" in answer ? Object(answer.result) : {}) };
@@ -175,6 +188,28 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
         transactionHash,
       });
       lies = undefined;
+      await becomes(facilitator, here, refund, { state: "final", transactionHash });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
+    "are final beside an endpoint that keeps logs, and no receipts by hash",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      let isWithout = false;
+      const node = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+        isWithout && method === "eth_getTransactionReceipt" ? { result: null } : ask(),
+      );
+      onTestFinished(() => node.close());
+      const facilitator = await here.start({
+        network: { finalAfter: 4, rpcUrls: [devnet.rpcUrl, node.url] },
+        refunds: { privateKey: floatKey },
+      });
+      const payment = await settled(facilitator, here);
+      isWithout = true;
+      const { refund, transactionHash } = await payByHand(here, facilitator, payment);
       await becomes(facilitator, here, refund, { state: "final", transactionHash });
     },
     timeout + patience.timeout,

@@ -9,6 +9,7 @@ import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { askEach } from "./is-confirmed.ts";
+import { readLogsOf } from "./read-logs-of.ts";
 import { readReceiptAt } from "./read-receipt-at.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
 
@@ -58,8 +59,9 @@ export async function takeOperatorsTransaction(
 
 /**
  * Follows a refund by the operator's transaction. It is final once each endpoint that answers has
- * it in a final block. It is `manual` again once none has it, that deep below its head. One node's
- * word, or a short reorganisation, does not do that: its operator would pay twice.
+ * it in a final block: by its receipt, or by its logs. It is `manual` again once none has it for as
+ * many blocks. One node's word, or a short reorganisation, does not do that: its operator would pay
+ * twice.
  */
 export async function followOperatorsTransaction(
   refunds: RefundsContext,
@@ -72,15 +74,22 @@ export async function followOperatorsTransaction(
   const { network } = settlement;
   const { finalAfter } = network;
   const head = Number((await network.watcher.read(0)).number);
-  // A block far above the head was made up: it would be waited for until the chain is as high.
-  const knownBlock = Math.min(row.block_number ?? head, head);
+  const { block_number: block, block_hash: blockHash } = row;
+  // Any block that a node has named may be made up. So one without a receipt is missing since the
+  // head of the first look that found none.
+  const missingSince = blockHash === null ? Math.min(block ?? head, head) : head;
   const receipts: TransactionReceipt[] = [];
   const vote = await askEach(settlement, { kind: "receipt", of: row.id }, async (endpoint, at) => {
     const receipt = await readReceiptAt(endpoint, hash);
     const isPaid = receipt !== undefined && transfersOf(refunds, row, receipt).length > 0;
     if (isPaid) receipts.push(receipt);
-    const block = isPaid ? receipt.blockNumber : knownBlock;
-    return at.number < BigInt(block + finalAfter) ? "behind" : isPaid;
+    let paidIn = isPaid ? receipt.blockNumber : undefined;
+    if (receipt === undefined && block !== null && blockHash !== null && at.number >= block) {
+      const logs = await readLogsOf(endpoint, { asset: row.asset, hash, blockNumber: block });
+      if (transfersOf(refunds, row, { isSuccess: true, logs }).length > 0) paidIn = block;
+    }
+    const since = paidIn ?? missingSince;
+    return at.number < BigInt(since + finalAfter) ? "behind" : paidIn !== undefined;
   });
   if (vote === "denied") {
     return later(refunds, looks.rare, {
@@ -94,7 +103,8 @@ export async function followOperatorsTransaction(
   // The lowest block: any height above the chain's may be made up.
   const [receipt] = receipts.sort((a, b) => a.blockNumber - b.blockNumber);
   if (receipt === undefined) {
-    return later(refunds, looks.waiting, { state, cause, block_number: knownBlock });
+    const missing = { block_number: missingSince, block_hash: null };
+    return later(refunds, looks.waiting, { state, cause, ...missing });
   }
   const inBlock = {
     cause,
@@ -188,7 +198,7 @@ async function findProof(
 function transfersOf(
   { context }: RefundsContext,
   row: RefundRow,
-  { isSuccess, logs }: TransactionReceipt,
+  { isSuccess, logs }: Pick<TransactionReceipt, "isSuccess" | "logs">,
 ) {
   if (!isSuccess) return [];
   const value = context.ledger.dialect.amount.decode(row.amount);
