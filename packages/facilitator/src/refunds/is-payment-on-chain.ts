@@ -1,4 +1,4 @@
-import { type RpcRequester, RpcUnavailableError } from "@coinslot/chain";
+import type { RpcRequester } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findRecipient } from "../ledger/refunds/find-recipient.ts";
@@ -42,7 +42,7 @@ export async function isPaymentOnChain(
     if (execution === undefined && head.number < block) return "behind";
     execution ??= await findInBlock(endpoint, claim, block);
     if (execution?.outcome === "unknown") {
-      if (execution.fault instanceof RpcUnavailableError) throw execution.fault;
+      if (execution.fault !== undefined) throw execution.fault;
       return undefined;
     }
     if (execution?.outcome !== "executed") return false;

@@ -57,7 +57,7 @@ export type Execution =
     }
   /**
    * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
-   * `fault`: it has not returned one that can be read.
+   * `fault`: it has not returned a log and a receipt that can be read.
    */
   | { outcome: "unknown"; fault?: Error | undefined };
 

@@ -66,7 +66,7 @@ export async function findExecutions<Item extends Claim>(options: {
       } catch (error) {
         if (!isNodesFault(error)) throw error;
         faults.push(error);
-        return ofAsset.map((claim) => [claim, { outcome: "unknown" }] as const);
+        return ofAsset.map((claim) => [claim, { outcome: "unknown", fault: error }] as const);
       }
     }),
   );
@@ -75,7 +75,7 @@ export async function findExecutions<Item extends Claim>(options: {
 }
 
 /** Returns whether a node has returned an error, malformed data or nothing. */
-function isNodesFault(error: unknown): boolean {
+function isNodesFault(error: unknown): error is RpcError | z.ZodError {
   if (error instanceof RpcClosedError) return false;
   return error instanceof RpcError || error instanceof z.ZodError;
 }
@@ -93,7 +93,9 @@ async function findOfAsset<Item extends Claim>(
 ): Promise<Map<Item, Execution>> {
   const { marks, undecided } = await findMarks(query);
   const found = await readMarks({ rpc: query.rpc, marks });
-  for (const claim of undecided) if (!found.has(claim)) found.set(claim, { outcome: "unknown" });
+  for (const claim of undecided) {
+    if (!found.has(claim)) found.set(claim, unreadable("A node returned a malformed log"));
+  }
   return found;
 }
 
@@ -161,7 +163,8 @@ async function readMarks<Item extends Claim>(options: {
     const { receipt, fault } = readReceipt(hash, answers[index]);
     const used = uses.flatMap((use) => (use.transactionHash === hash ? use.claim : []));
     if (receipt === undefined) {
-      for (const claim of used) found.set(claim, { outcome: "unknown", fault });
+      const unknown = fault ? { outcome: "unknown" as const, fault } : unreadable(noReceipt);
+      for (const claim of used) found.set(claim, unknown);
       continue;
     }
     const { transactionHash, blockNumber, blockHash, transactionIndex } = receipt;
@@ -169,10 +172,16 @@ async function readMarks<Item extends Claim>(options: {
     for (const [claim, outcome] of readOutcomes(receipt.logs, used)) {
       if (outcome === "executed") found.set(claim, { outcome, inclusion, transactionIndex });
       // The node's log says that it is used there, and the node's receipt does not.
-      else if (outcome === "absent") found.set(claim, { outcome: "unknown" });
+      else if (outcome === "absent") found.set(claim, unreadable(noReceipt));
     }
   }
   return found;
+}
+
+const noReceipt = "A node returned a log, and no receipt that has it";
+
+function unreadable(message: string): Execution {
+  return { outcome: "unknown", fault: new z.ZodError([{ code: "custom", path: [], message }]) };
 }
 
 function min(a: bigint, b: bigint): bigint {

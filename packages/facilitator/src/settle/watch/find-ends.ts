@@ -4,7 +4,6 @@ import {
   blockHeaderSchema,
   isRevert,
   type RpcEndpointHandle,
-  RpcError,
 } from "@coinslot/chain";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { schemeOf } from "../../schemes/registry.ts";
@@ -146,7 +145,7 @@ async function readUsed(
   for (const each of used) {
     const execution = executions.get(each);
     const fault = execution?.outcome === "unknown" ? execution.fault : undefined;
-    if (fault instanceof RpcError) {
+    if (fault !== undefined) {
       words.set(each, silence(subjectsOf(each), fault));
       continue;
     }

@@ -1,6 +1,6 @@
 import { createRpcPool, systemClock } from "@coinslot/chain";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { type Network, toLowerHex } from "@coinslot/protocol";
+import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
@@ -27,6 +27,7 @@ const hiding: Intercept = async ({ method, params: [call] }, ask) => {
   const isState = callSchema.safeParse(call).data?.data.startsWith(stateSelector);
   return isState ? { result: `0x${"0".repeat(64)}` } : ask();
 };
+const otherToken = `0x${"0b".repeat(20)}` as const;
 const word = z.string();
 const filterSchema = z.object({
   address: word,
@@ -96,6 +97,16 @@ async function fail(
   return { id, paid };
 }
 
+async function failQueued(
+  ledger: LedgerContext,
+  options: { network: Network; asset: Address; validBefore?: bigint },
+) {
+  const { validBefore, ...place } = options;
+  const id = await queue(ledger, { id: authorization(place), ...(validBefore && { validBefore }) });
+  const reason = "invalid_exact_evm_transaction_failed";
+  await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }]);
+}
+
 it.each([
   ["is confirmed by them", true, "confirmed"],
   ["is closed after a while without them", false, "failed"],
@@ -162,9 +173,12 @@ describe("a failed payment whose execution the first endpoint hides", () => {
       await devnet.mine();
       await watchFailed(watch, await devnet.client.getBlockNumber());
       const watched = await findFailed(ledger, { network: devnet.network, limit: 10 });
-      return watched.length === 1 ? "watched" : stateOf(ledger, id);
+      return watched.some(({ payment }) => payment.id === id) ? "watched" : stateOf(ledger, id);
     };
-    return { devnet, paid, look, pass };
+    /** Another failed payment, whose token is no contract. */
+    const failOther = () =>
+      failQueued(ledger, { network: devnet.network, asset: otherToken, validBefore: 1_000n });
+    return { devnet, paid, look, pass, failOther };
   }
 
   it("is confirmed by another", async () => {
@@ -198,6 +212,27 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(await look()).toBe("failed");
   });
 
+  it.each([
+    ["logs of its token alone", "eth_getLogs", { error: { code: -32005, message: "too many" } }],
+    ["receipt", "eth_getTransactionReceipt", { result: null }],
+    ["readable receipt", "eth_getTransactionReceipt", { result: { status: "maybe" } }],
+  ] as const)("waits for another that returns no %s", async (_, method, answer) => {
+    let isFaulty = true;
+    const { devnet, paid, failOther, look, pass } = await hide(async (call, ask) => {
+      const { address } = filterSchema.safeParse(call.params[0]).data ?? {};
+      return isFaulty && call.method === method && address !== otherToken ? answer : ask();
+    });
+    await failOther();
+    await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    for (let count = 0; count < 3; count += 1) {
+      expect(await look()).toBe("watched");
+      pass(140_000);
+    }
+    isFaulty = false;
+    expect(await look()).toBe("confirmed");
+  });
+
   it("is not closed by a cancellation that the first endpoint makes up", async () => {
     const makeUp: Intercept = async (call, ask) => {
       if (call.method !== "eth_getLogs") return hiding(call, ask);
@@ -219,7 +254,6 @@ it("searches each token from its own start, where the logs of another stay unrea
   onTestFinished(() => devnet.stop());
   const { network, chainId } = devnet;
   const unreadable = `0x${"0a".repeat(20)}` as const;
-  const readable = `0x${"0b".repeat(20)}` as const;
   const starts: number[] = [];
   const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [filter] }, ask) => {
     if (method !== "eth_getLogs") return ask();
@@ -230,11 +264,7 @@ it("searches each token from its own start, where the logs of another stay unrea
   });
   onTestFinished(() => proxy.close());
   const { ledger, watch } = await begin({ rpcUrls: [proxy.url], chainId, network });
-  for (const asset of [unreadable, readable]) {
-    const id = await queue(ledger, { id: authorization({ network, asset }) });
-    const reason = "invalid_exact_evm_transaction_failed";
-    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }]);
-  }
+  for (const asset of [unreadable, otherToken]) await failQueued(ledger, { network, asset });
 
   await devnet.mine(20);
   const first = await devnet.client.getBlockNumber();
