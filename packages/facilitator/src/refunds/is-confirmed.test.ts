@@ -1,4 +1,4 @@
-import { createRpcPool, systemClock } from "@coinslot/chain";
+import { createRpcPool, RpcEndpointError, RpcUnavailableError, systemClock } from "@coinslot/chain";
 import { zeroHash } from "viem";
 import { expect, it, onTestFinished } from "vitest";
 import { silentLogger } from "../logger.ts";
@@ -13,12 +13,13 @@ async function startTwo() {
   const mute = new Set<string>();
   const faulty = new Set<string>();
   let passedMs = 0;
+  let isOut = false;
   let timestamp = Math.floor(Date.now() / 1_000);
   let second = { chainId };
   const nodes = await Promise.all(
     [false, true].map((isSecond) =>
       startNodeProxy("http://127.0.0.1:1", async ({ method }) => {
-        if (isSecond && mute.has(method)) return undefined;
+        if (isOut || (isSecond && mute.has(method))) return undefined;
         if (isSecond && faulty.has(method)) {
           return { error: { code: -32_000, message: "header not found" } };
         }
@@ -78,6 +79,19 @@ async function startTwo() {
       askEach(electorate, { kind: "use", of: "rf_1" }, async ({ endpoint }) =>
         endpoint === 2 ? "behind" : true,
       ),
+    /** A question to the second one that this process's own limits hold back. */
+    askBusy: () =>
+      askEach(electorate, { kind: "use", of: "rf_1" }, async ({ endpoint }) => {
+        if (endpoint === 1) return true;
+        const name = { number: endpoint, label: "endpoint 2 of 2" };
+        const busy = { name, kind: "busy", details: "no room", maybeSent: false } as const;
+        const failures = [new RpcEndpointError(busy)];
+        throw new RpcUnavailableError({ chainId, subject: "it", failures, retryAfterMs: 0 });
+      }),
+    /** No node answers. */
+    setOut: (is: boolean) => {
+      isOut = is;
+    },
     setTime: (time: number) => {
       timestamp = time;
     },
@@ -108,6 +122,35 @@ it.each([
   expect(await ask("use")).toBe("confirmed");
   scene[by].add(method);
   expect(await ask("use")).toBe("undecided");
+});
+
+it.each([0, 1, 5])("an outage of all nodes takes no say, with %i looks", async (looks) => {
+  const { ask, mute, pass, setOut } = await startTwo();
+  // It fails first.
+  mute.add("eth_getBlockByNumber");
+  expect(await ask("use")).toBe("undecided");
+  setOut(true);
+  for (let look = 0; look < looks; look++) {
+    pass((10 * minutes) / looks);
+    expect(await ask("use")).toBe("undecided");
+  }
+  if (looks === 0) pass(20 * minutes);
+  setOut(false);
+  // It rests for a moment.
+  for (let look = 0; look < 10; look++) {
+    expect(await ask("use")).toBe("undecided");
+    pass(3_000);
+  }
+  mute.clear();
+  expect(await ask("use")).toBe("confirmed");
+});
+
+it("requests that were never sent take no say", async () => {
+  const { askBusy, pass } = await startTwo();
+  for (let looks = 0; looks < 8; looks++) {
+    expect(await askBusy()).toBe("undecided");
+    pass(2 * minutes);
+  }
 });
 
 it("two faults of an endpoint that are hours apart are not ten minutes of silence", async () => {

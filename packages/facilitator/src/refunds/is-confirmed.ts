@@ -61,7 +61,7 @@ export async function askEach(
         noteAnswer(endpoint, subjects);
         return { head, word };
       } catch (error) {
-        const silent = { network: network.network, endpoint, subjects, error };
+        const silent = { network, endpoint, subjects, error };
         return { head, word: isAwaited(context, silent) ? ("behind" as const) : undefined };
       }
     }),

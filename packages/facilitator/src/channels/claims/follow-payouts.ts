@@ -115,7 +115,7 @@ async function findVoters({ context, settlement: { network } }: ChannelsContext)
         noteAnswer(endpoint, subjects);
         return { endpoint, head };
       } catch (error) {
-        const silent = { network: network.network, endpoint, subjects, error };
+        const silent = { network, endpoint, subjects, error };
         return isAwaited(context, silent) ? "awaited" : "left out";
       }
     }),
@@ -146,7 +146,7 @@ async function readAgreed(
         noteAnswer(endpoint, subjects);
         return payouts;
       } catch (error) {
-        const silent = { network: network.network, endpoint, subjects, error };
+        const silent = { network, endpoint, subjects, error };
         return isAwaited(context, silent) ? "awaited" : "left out";
       }
     }),

@@ -130,7 +130,8 @@ async function readOwn(
     signal,
   }: { endpoint: RpcEndpointHandle; ids: readonly Hex[]; depth: number; signal: AbortSignal },
 ): Promise<Ballot> {
-  const { multicall3, network } = settlement.network;
+  const { network } = settlement;
+  const { multicall3 } = network;
   const rpc: Pick<RpcEndpointHandle, "chainId" | "request" | "requestMany"> = {
     chainId: endpoint.chainId,
     request: (call, options) => endpoint.request(call, { ...options, signal }),

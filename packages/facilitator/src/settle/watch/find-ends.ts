@@ -77,9 +77,7 @@ async function readView(
 ): Promise<{ head?: BlockHeader; words: Words }> {
   const { context, network } = watch;
   const silence: Silence = (subjects, error) =>
-    isAwaited(context, { network: network.network, endpoint, subjects, error })
-      ? "open"
-      : undefined;
+    isAwaited(context, { network, endpoint, subjects, error }) ? "open" : undefined;
   let head: BlockHeader;
   try {
     head = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
