@@ -17,7 +17,8 @@ import { paymentOf } from "./send/payment-outcome.ts";
 import { checkRepeatable, type RepeatableRequest, toInit } from "./send/repeatable-request.ts";
 import { bookAndSign } from "./sign/book-and-sign.ts";
 import type { PaymentTerms } from "./sign/signed-payment.ts";
-import { type TopUp, toTopUpNeed } from "./top-up.ts";
+import { type TopUp, type TopUpNeed, toTopUpNeed } from "./top-up.ts";
+import type { TopUpTurn } from "./top-up-turns.ts";
 import { carriesPayment, readWays } from "./wires/registry.ts";
 
 /** Longest time for the body of a 402: an offer is a few hundred bytes. */
@@ -41,8 +42,8 @@ interface Earlier {
   collisions: number;
   /** Frees room of channels at its first call, and resolves to whether there is more. */
   freeRoom?: () => Promise<boolean>;
-  /** True once it was this call's turn to top up for the host. */
-  hasTurn?: true;
+  /** The turn of this call to top up for the host, until it pays. */
+  turn?: TopUpTurn | undefined;
 }
 
 /**
@@ -55,7 +56,8 @@ export async function payIfAsked(
   request: RepeatableRequest,
   earlier: Earlier = { collisions: 0 },
 ): Promise<Response> {
-  const { toppedUp } = earlier;
+  const { toppedUp, turn } = earlier;
+  const since = context.topUpTurns.now();
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
   const { protocols, now } = context;
@@ -75,14 +77,13 @@ export async function payIfAsked(
   if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
   const [other] = candidates;
   const freeRoom = earlier.freeRoom ?? createFreeRoom(context, request.signal);
-  // A top-up has brought the funds for another way.
-  const byChannel = toppedUp
-    ? []
-    : await tryChannel(context, { ways, other, request, url, freeRoom });
+  // A top-up brings the funds for another way.
+  const byChannel = turn ? [] : await tryChannel(context, { ways, other, request, url, freeRoom });
   if (!Array.isArray(byChannel)) return byChannel;
   const refusals = [...choice.refusals, ...byChannel];
 
-  const question = { candidates, payer: account.address, chains };
+  const promised = turn?.promised;
+  const question = { candidates, payer: account.address, chains, promised };
   const { wait } = context;
   const found = await (toppedUp
     ? findBroughtFunds(question, { wait, signal: request.signal })
@@ -90,46 +91,38 @@ export async function payIfAsked(
   if (found.funded.length > 0) {
     const held = toppedUp?.held ?? [];
     const mayFetchAnew = earlier.collisions < maxCollisions;
-    const wanted = { candidates: found.funded, request, url, held, mayFetchAnew };
-    const payment = await withRoom(freeRoom, () => bookAndSign(context, wanted));
+    turn?.leave(found.funded);
+    const wanted = { candidates: found.funded, request, url, held, mayFetchAnew, freeRoom };
+    const payment = await bookAndSign(context, wanted);
     if (payment === "nonce_in_use") {
       const collisions = earlier.collisions + 1;
       await awaitFreshOffer(context, { collisions, request });
-      return payIfAsked(context, request, { ...earlier, freeRoom, collisions });
+      return payIfAsked(context, request, { ...earlier, freeRoom, collisions, turn: undefined });
     }
     const paid = await deliverPayment(context, { request, payment, wasSent: false });
     await noteOtherPurchase(context, { ways, response: paid, url });
     return paid;
   }
+  const refuse = () => new OfferRefusedError([...refusals, ...found.refusals]);
   // Where a balance cannot be read, the funds may be there: no top-up without proof of a shortfall.
   const isUnsure = found.refusals.some(({ code }) => code === "balance_unreadable");
-  if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
-    throw new OfferRefusedError([...refusals, ...found.refusals]);
-  }
+  if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) throw refuse();
+  const { signal } = request;
   const options = { context, request, topUp, candidates, refusals, found, url, freeRoom };
-  if (earlier.hasTurn) return topUpAndPay(options);
-  const { hostname } = url;
-  const { topUpTurns } = context;
-  // The funds that another call brings meanwhile may be enough for this one.
-  const isSecond = topUpTurns.count(hostname) > 0;
-  const again: Earlier = { collisions: 0, freeRoom, hasTurn: true };
-  const pay = () => (isSecond ? payIfAsked(context, request, again) : topUpAndPay(options));
-  return topUpTurns.run(hostname, pay, request.signal);
-}
-
-/** Repeats work that the budget has refused, once room of channels was freed. */
-async function withRoom<Result>(
-  freeRoom: () => Promise<boolean>,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    const refusals = error instanceof OfferRefusedError ? error.refusals : [];
-    const isOver = refusals.some(({ code }) => code === "over_budget");
-    if (isOver && (await freeRoom())) return work();
-    throw error;
+  if (turn === undefined) {
+    const wanted = { host: url.hostname, since, signal, refuse };
+    // The funds that another call brings meanwhile may be enough for this one.
+    return context.topUpTurns.run(wanted, (own) =>
+      own.isLater
+        ? payIfAsked(context, request, { collisions: 0, freeRoom, turn: own })
+        : topUpAndPay({ ...options, turn: own }),
+    );
   }
+  if (await turn.awaitOthers()) {
+    return payIfAsked(context, request, { collisions: 0, freeRoom, turn });
+  }
+  if (turn.declined) throw turn.declined.error ?? refuse();
+  return topUpAndPay({ ...options, turn });
 }
 
 /** Runs the top-up, once, and starts over. Only the reserved room in the budget is kept. */
@@ -142,9 +135,10 @@ async function topUpAndPay(options: {
   found: FoundFunds;
   url: URL;
   freeRoom: () => Promise<boolean>;
+  turn: TopUpTurn;
 }): Promise<Response> {
-  const { context, request, topUp, candidates, refusals, found, url, freeRoom } = options;
-  const { account, topUpLimit } = context;
+  const { context, request, candidates, refusals, found, url, freeRoom, turn } = options;
+  const { topUpLimit } = context;
   const { hostname } = url;
   const endTopUp = topUpLimit.begin(hostname);
   let end: TopUpEnd = "neither";
@@ -156,14 +150,14 @@ async function topUpAndPay(options: {
     if (isOver && (await freeRoom())) hold = await holdBudget(context, wanted);
     const needs = hold.shortfalls.map(toTopUpNeed);
     if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
-    const { signal } = request;
-    const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
+    const isThere = await askForFunds({ ...options, needs });
     if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
     end = "unused";
     const response = await payIfAsked(context, request, {
       toppedUp: { candidates, held: hold.nonces },
       collisions: 0,
       freeRoom,
+      turn,
     });
     const paid = paymentOf(response);
     if (paid && paid.state !== "rejected" && neededTopUp(found, paid.payment.terms)) end = "used";
@@ -176,6 +170,27 @@ async function topUpAndPay(options: {
     endTopUp(end);
     if (end === "unused") await hold?.spend();
     await hold?.release();
+  }
+}
+
+/** Asks once for all calls that wait: they share a refusal, but for an abort. */
+async function askForFunds(options: {
+  context: PayingFetchContext;
+  request: RepeatableRequest;
+  topUp: TopUp;
+  url: URL;
+  turn: TopUpTurn;
+  needs: readonly TopUpNeed[];
+}): Promise<boolean> {
+  const { context, request, topUp, url, turn, needs } = options;
+  const { signal } = request;
+  try {
+    const isThere = await topUp({ payer: context.account.address, host: url.host, needs, signal });
+    if (!isThere && !signal?.aborted) turn.decline(undefined);
+    return isThere;
+  } catch (error) {
+    if (!signal?.aborted) turn.decline(error);
+    throw error;
   }
 }
 

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createKeyedMutex, type KeyedMutex } from "@coinslot/concurrency";
 import { createFileStore } from "./budget/budget-file.ts";
 import { createMemoryStore } from "./budget/budget-store.ts";
 import { createSpendingBudget, type SpendingBudget } from "./budget/spending-budget.ts";
@@ -17,6 +16,7 @@ import type { Persistence } from "./send/send-payment.ts";
 import { type PayerOptions, type PayingAccount, readPayer } from "./sign/payer.ts";
 import type { SignedPayment } from "./sign/signed-payment.ts";
 import type { TopUp } from "./top-up.ts";
+import { createTopUpTurns, type TopUpTurns } from "./top-up-turns.ts";
 import { knownProtocols, type Protocol } from "./wires/wire.ts";
 
 /** Options of a fetch that pays. */
@@ -89,8 +89,7 @@ export interface PayingFetchContext {
   beforeSend: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   topUp: TopUp | undefined;
   topUpLimit: TopUpLimit;
-  /** One top-up at a time, for each host name. */
-  topUpTurns: KeyedMutex<string>;
+  topUpTurns: TopUpTurns;
   allowInsecureHttp: boolean;
   maxBodyBytes: number;
   maxValiditySeconds: number;
@@ -151,7 +150,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     beforeSend: options.beforeSend,
     topUp: options.topUp,
     topUpLimit: createTopUpLimit(),
-    topUpTurns: createKeyedMutex(),
+    topUpTurns: createTopUpTurns(),
     allowInsecureHttp: options.allowInsecureHttp ?? false,
     now,
     randomBytes:

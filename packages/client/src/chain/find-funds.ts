@@ -23,6 +23,8 @@ interface FundsQuestion {
   candidates: readonly Candidate[];
   payer: Address;
   chains: ChainReader;
+  /** Part of a balance that other payments may still take. Default: none. */
+  promised?: ((asset: SpendableAsset) => bigint) | undefined;
 }
 
 /** Maximum number of polls, and the pause between two, for funds reported as arrived. */
@@ -31,7 +33,7 @@ const pollIntervalMs = 500;
 
 /** Reads the funds for the candidates. All balances are read at the same time, each once. */
 export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
-  const { candidates, payer, chains } = options;
+  const { candidates, payer, chains, promised = () => 0n } = options;
   const assets = [...new Set(candidates.map(({ asset }) => asset))];
   const balances = new Map<SpendableAsset, bigint | undefined>(
     await Promise.all(
@@ -52,7 +54,7 @@ export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
     if (balance === undefined) {
       const message = `The balance of ${symbolOf(asset)} on ${asset.network} could not be read`;
       refusals.push(refuse(candidate, "balance_unreadable", message));
-    } else if (balance < amount) {
+    } else if (balance - promised(asset) < amount) {
       const message = `The payer has too little ${symbolOf(asset)} on ${asset.network}`;
       refusals.push(refuse(candidate, "insufficient_funds", message));
       shortfalls.push({ candidate, balance });

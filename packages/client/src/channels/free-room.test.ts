@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
-import { plasma } from "@coinslot/protocol";
+import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createFileStore } from "../budget/budget-file.ts";
 import { budgetStateSchema } from "../budget/budget-state.ts";
+import { OfferRefusedError } from "../offer/offer-refused-error.ts";
 import { listen } from "../testing/listen.ts";
 import { startLyingNode } from "../testing/lying-node.ts";
-import { startSeller } from "../testing/seller.ts";
+import { payTo, startSeller } from "../testing/seller.ts";
 import { useChannels } from "../testing/use-channels.ts";
 
 const { world, inFolder, sellerOf, createFetch, records } = useChannels();
@@ -31,13 +32,14 @@ async function buyerWithDeadDeposit(perDay = "$0.001") {
   onTestFinished(() => revert(before));
   let now = Date.now();
   const second = rpcUrl.replace("127.0.0.1", "localhost");
-  const create = (node = second) =>
+  const create = (node = second, beforeSend?: () => void) =>
     createFetch(
       {},
       {
         budget: { perDay, perHost: perDay, file: inFolder("budget.json") },
         rpcUrls: { [plasma]: [rpcUrl, node] },
         now: () => now,
+        beforeSend,
       },
     );
   const gone = await refusingSeller();
@@ -72,6 +74,21 @@ describe("the room of an expired deposit", () => {
     expect(asked.filter((text) => text?.includes(id.slice(2)))).toEqual([]);
     const left = (await records()).find((record) => record.id === id);
     expect(left?.deposit).toBeDefined();
+  });
+
+  it("is not looked for because of an error of the caller's own", async () => {
+    const { create } = await buyerWithDeadDeposit("$0.01");
+    let handedOver = 0;
+    const beforeSend = () => {
+      handedOver += 1;
+      const asset = plasmaUsdt0.address;
+      const entry = { network: plasma, asset, payTo, amount: 1n } as const;
+      throw new OfferRefusedError([{ code: "over_budget", message: "another", ...entry }]);
+    };
+    const seller = world.keep(await startSeller());
+    await expect(create(undefined, beforeSend)(seller.url)).rejects.toThrow("another");
+    expect(handedOver).toBe(1);
+    expect((await records())[0]?.deposit).toBeDefined();
   });
 
   it("is given up for the caller that aborts, though an endpoint hangs", async () => {

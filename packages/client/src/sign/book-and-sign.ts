@@ -33,6 +33,8 @@ export async function bookAndSign(
     held: readonly string[];
     /** True if the offer is fetched anew where a nonce is in use. */
     mayFetchAnew: boolean;
+    /** Resolves to whether there is more room than before. Works once. */
+    freeRoom: () => Promise<boolean>;
   },
 ): Promise<SignedPayment | "nonce_in_use"> {
   const { account, budget, onPayment } = context;
@@ -84,6 +86,8 @@ export async function bookAndSign(
       throw error;
     }
   }
+  const isOver = refusals.some(({ code }) => code === "over_budget");
+  if (isOver && (await wanted.freeRoom())) return bookAndSign(context, wanted);
   throw new OfferRefusedError(refusals);
 }
 
