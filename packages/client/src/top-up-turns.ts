@@ -18,7 +18,7 @@ export interface TopUpTurn {
    * @returns false if there is none
    */
   awaitOthers(): Promise<boolean>;
-  /** Notes a failed top-up, for the calls that have begun. Its error is `undefined` for a refusal. */
+  /** Notes a failed top-up, for calls that have begun. The error is `undefined` for a refusal. */
   decline(error: unknown): void;
   /** Passes the turn on. The purchase of one of these goes on beside other calls. */
   leave(candidates: readonly Candidate[]): void;

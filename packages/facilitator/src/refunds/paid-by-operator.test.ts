@@ -241,7 +241,12 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
       await devnet.mine(10);
       await vi.waitFor(() => expect(faults).toBeGreaterThan(4), patience);
       expect(await facilitator.refunds.get(refund.id)).toMatchObject({ cause: "operator_paid" });
-      passedMs = 600_000;
+      // Of the time between two looks, 150 s of silence count at most.
+      for (let looks = 0; looks < 4; looks++) {
+        const before = faults;
+        passedMs += 150_000;
+        await vi.waitFor(() => expect(faults).toBeGreaterThan(before), patience);
+      }
       await becomes(facilitator, here, refund, { state: "manual" });
     },
     timeout + patience.timeout,

@@ -58,7 +58,7 @@ export function noteAnswer(endpoint: RpcEndpointHandle, subjects: Subjects): voi
  * without an answer about one of the subjects, it has no say. One of another chain never has.
  *
  * Time counts only while another endpoint answers. Else an outage of this machine would take every
- * endpoint's say, and the first one to come back would decide alone. Nor does it count where this
+ * endpoint's say: the first one to come back would decide alone. Nor does it count where this
  * process's own limits held the request back.
  *
  * @throws `error`, if it is no fault of a node
