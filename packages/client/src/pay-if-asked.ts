@@ -78,7 +78,8 @@ export async function payIfAsked(
   const [other] = candidates;
   const freeRoom = earlier.freeRoom ?? createFreeRoom(context, request.signal);
   // A top-up brings the funds for another way.
-  const byChannel = turn ? [] : await tryChannel(context, { ways, other, request, url, freeRoom });
+  const byChannel =
+    turn || toppedUp ? [] : await tryChannel(context, { ways, other, request, url, freeRoom });
   if (!Array.isArray(byChannel)) return byChannel;
   const refusals = [...choice.refusals, ...byChannel];
 

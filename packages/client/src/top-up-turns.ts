@@ -118,7 +118,12 @@ export function createTopUpTurns(): TopUpTurns {
 function sumOf(all: Iterable<UnderWay>, asset: SpendableAsset): bigint {
   let sum = 0n;
   for (const { promised } of all) {
-    for (const candidate of promised) if (candidate.asset === asset) sum += candidate.amount;
+    // One of them is bought.
+    let most = 0n;
+    for (const each of promised) {
+      if (each.asset === asset && each.amount > most) most = each.amount;
+    }
+    sum += most;
   }
   return sum;
 }

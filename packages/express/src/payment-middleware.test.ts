@@ -127,7 +127,12 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
 
   it("is sold once when its request passes the middleware twice", async () => {
     const facilitator = createPaperFacilitator();
-    const gate = paymentMiddleware({ "GET /api/weather": { accepts: option() } }, facilitator);
+    // In the router, the second key fits the rest of the path.
+    const routes = {
+      "GET /api/weather": { accepts: option() },
+      "GET /:page": { accepts: option({ price: "$2" }) },
+    };
+    const gate = paymentMiddleware(routes, facilitator);
     await gate.ready();
     const app = express();
     const router = express.Router();

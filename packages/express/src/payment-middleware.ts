@@ -12,7 +12,7 @@ import type { PaymentRoutes, SingleRoutePayment } from "./routes/payment-routes.
 import { type Route, readRoutes, readSingleRoute } from "./routes/read-routes.ts";
 import { warnUnsoldMethods } from "./routes/warn-unsold-methods.ts";
 import { serveVisit } from "./serve-visit.ts";
-import { findSold } from "./sold-requests.ts";
+import { findSold, isSoldHere } from "./sold-requests.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -74,6 +74,11 @@ export function paymentMiddleware(
   const match = createRouteMatcher(read, { ...reading, report });
   const warnUnsold = warnUnsoldMethods(read, { ...reading, onError: report });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
+    // In a mounted router, another key may fit the rest of the path, too.
+    if (isSoldHere(request, read)) {
+      next();
+      return;
+    }
     const matched = match(request);
     if (matched === undefined) {
       warnUnsold(request, response);

@@ -19,3 +19,9 @@ export function findSold(request: Request, route: Route) {
   const sold = sales.get(request);
   return sold && { ...sold, isHere: sold.route === route && sold.path === fullPath(request) };
 }
+
+/** Returns whether one of these routes has sold a request under its present path. */
+export function isSoldHere(request: Request, routes: readonly Route[]): boolean {
+  const sold = sales.get(request);
+  return sold !== undefined && routes.includes(sold.route) && sold.path === fullPath(request);
+}

@@ -165,6 +165,11 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
       app.use("/packages/:name", versions);
     });
     expect(await answerOf(nested, "/packages/@acme%2Ftool")).toBe("$0.001");
+    const wild = await open(prices, (app) => {
+      const files = express.Router({ mergeParams: true }).get("/", end);
+      app.use(`/packages/${rest}`, files);
+    });
+    expect(await answerOf(wild, "/packages/@acme%2Ftool")).toBe("$1");
     const behind = await open(prices, (app) => {
       app.use(express().use(express.static("."))).get("/packages/:name", end);
     });

@@ -10,6 +10,8 @@ interface Taker {
   /** The route that it belongs to, of an application or a router. */
   route: object | undefined;
   path: string;
+  /** True if a router's mount above it is a wildcard or an expression. */
+  isBelowWildcard: boolean;
 }
 
 /**
@@ -17,7 +19,7 @@ interface Taker {
  * matched as the router does, by their own functions. An application that is mounted here cannot be
  * inspected.
  */
-function* takersOf(router: object, path: string): Iterable<Taker> {
+function* takersOf(router: object, path: string, isBelowWildcard = false): Iterable<Taker> {
   for (const layer of layersOf(router)) {
     const taken = matchOf(layer, path);
     if (taken === undefined) continue;
@@ -25,10 +27,16 @@ function* takersOf(router: object, path: string): Iterable<Taker> {
     const route = found instanceof Object ? found : undefined;
     const below = route === undefined ? restOf(path, taken.path) : path;
     for (const { handle } of route === undefined ? [layer] : layersOf(route)) {
-      yield { handle, route, path: below };
-      if (isRouter(handle)) yield* takersOf(handle, below);
+      yield { handle, route, path: below, isBelowWildcard };
+      const isWildcard = isBelowWildcard || hasWildcard(taken.params);
+      if (isRouter(handle)) yield* takersOf(handle, below, isWildcard);
     }
   }
+}
+
+/** Wildcards are arrays in Express 5, and have numbers for names in Express 4, as groups do. */
+function hasWildcard(params: object): boolean {
+  return Object.entries(params).some(([name, value]) => Array.isArray(value) || /^\d+$/.test(name));
 }
 
 /** A request where the gate meets it. */
@@ -60,9 +68,9 @@ export function isTakenByRoute(app: Application, request: GatedRequest, key: str
   const [first] = waysOf(applicationRouter(app), request);
   const { takers } = wayToGate(app, request) ?? first ?? { takers: [] };
   const later = takers.slice(takers.findIndex(({ handle }) => handle === request.gate) + 1);
-  const at = later.findIndex(({ route }) => {
+  const at = later.findIndex(({ route, isBelowWildcard }) => {
     if (route === undefined || !servesMethod(route, request.method)) return false;
-    const isKeyOf = (text: string) => !text.includes("*") && isEndOf(text, key);
+    const isKeyOf = (text: string) => !text.includes("*") && isEndOf(text, key, isBelowWildcard);
     return !servesAllMethods(route) && textsOf(route).some(isKeyOf);
   });
   const isStatic = ({ handle }: Taker) => handle instanceof Function && isStaticServer(handle);
@@ -71,12 +79,12 @@ export function isTakenByRoute(app: Application, request: GatedRequest, key: str
 }
 
 /** Returns whether a key's path is that of a route, under any mount and with any names. */
-function isEndOf(text: string, key: string): boolean {
+function isEndOf(text: string, key: string, isBelowWildcard: boolean): boolean {
   const [end = "", whole = ""] = [text, key].map((path) =>
     path.replace(/:\w+/g, ":").replace(/\/$/, "").toLowerCase(),
   );
-  // A router's root is the end of its mount, which may be a wildcard.
-  return whole.endsWith(end) && (end !== "" || !whole.includes("*"));
+  // A router's root is the end of its mount, which a key's parameter need not be.
+  return whole.endsWith(end) && (end !== "" || !(isBelowWildcard || whole.includes("*")));
 }
 
 /**

@@ -78,15 +78,18 @@ export async function followOperatorsTransaction(
   // Any block that a node has named may be made up. So one without a receipt is missing since the
   // head of the first look that found none.
   const missingSince = blockHash === null ? Math.min(block ?? head, head) : head;
-  const receipts: TransactionReceipt[] = [];
+  const places: Pick<TransactionReceipt, "blockNumber" | "blockHash">[] = [];
   const vote = await askEach(settlement, { kind: "receipt", of: row.id }, async (endpoint, at) => {
     const receipt = await readReceiptAt(endpoint, hash);
     const isPaid = receipt !== undefined && transfersOf(refunds, row, receipt).length > 0;
-    if (isPaid) receipts.push(receipt);
+    if (isPaid) places.push(receipt);
     let paidIn = isPaid ? receipt.blockNumber : undefined;
     if (receipt === undefined && block !== null && blockHash !== null && at.number >= block) {
       const logs = await readLogsOf(endpoint, { asset: row.asset, hash, blockNumber: block });
-      if (transfersOf(refunds, row, { isSuccess: true, logs }).length > 0) paidIn = block;
+      if (transfersOf(refunds, row, { isSuccess: true, logs }).length > 0) {
+        paidIn = block;
+        places.push({ blockNumber: block, blockHash });
+      }
     }
     const since = paidIn ?? missingSince;
     return at.number < BigInt(since + finalAfter) ? "behind" : paidIn !== undefined;
@@ -101,15 +104,15 @@ export async function followOperatorsTransaction(
     });
   }
   // The lowest block: any height above the chain's may be made up.
-  const [receipt] = receipts.sort((a, b) => a.blockNumber - b.blockNumber);
-  if (receipt === undefined) {
+  const [place] = places.sort((a, b) => a.blockNumber - b.blockNumber);
+  if (place === undefined) {
     const missing = { block_number: missingSince, block_hash: null };
     return later(refunds, looks.waiting, { state, cause, ...missing });
   }
   const inBlock = {
     cause,
-    block_number: receipt.blockNumber,
-    block_hash: receipt.blockHash,
+    block_number: place.blockNumber,
+    block_hash: place.blockHash,
   };
   const confirmedAt = row.confirmed_at ?? ledger.now();
   if (vote === "confirmed") {
@@ -117,7 +120,7 @@ export async function followOperatorsTransaction(
     return later(refunds, 0, { state: "final", ...inBlock, ...times });
   }
   const value = ledger.dialect.amount.decode(row.amount);
-  const depth = head - receipt.blockNumber;
+  const depth = head - place.blockNumber;
   const pause = depth < finalAfter ? looks.soon : looks.waiting;
   return depth >= network.serveAfter({ value })
     ? later(refunds, pause, { state: "confirmed", ...inBlock, confirmed_at: confirmedAt })

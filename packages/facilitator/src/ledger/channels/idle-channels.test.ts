@@ -183,7 +183,8 @@ const blocks: typeof works = [
       await readWatch(ledger, { network, contract });
       const ids = [keyOf(7).channelId, keyOf(idle + 7).channelId];
       expect(await findKnown(ledger, { network, contract, ids })).toHaveLength(1);
-      const head = { ...reading, block: { number: 9, hash: keyOf(9).channelId } };
+      const block = { number: 9, hash: keyOf(9).channelId };
+      const head = { ...reading, block, balance: reading.balance + 1n };
       await mirrorChannel(ledger, {
         ...keyOf(7),
         head,

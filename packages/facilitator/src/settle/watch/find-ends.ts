@@ -10,7 +10,7 @@ import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { stateCall, wordOf } from "../evidence/authorization-states.ts";
-import { findExecutions, firstBlockOf } from "../evidence/find-executions.ts";
+import { findExecutions, firstBlockOf, maxSearchedBlocks } from "../evidence/find-executions.ts";
 import { isStuck } from "../evidence/is-stuck.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
 import { isAwaited, noteAnswer, type Subjects } from "../evidence/silences.ts";
@@ -124,18 +124,20 @@ async function readUsed(
   const { endpoint, head, used, silence } = options;
   const depth = BigInt(finalAfter);
   const subjectsOf = ({ payment }: OrderedPayment) => ["logs", `logs ${payment.id}`];
+  const since = (payment: OrderedPayment) => max(0n, firstBlockOf(payment, head.number) - depth);
+  const search = { rpc: endpoint, toBlock: head.number, finalAfter };
   let executions: ReadonlyMap<OrderedPayment, Execution>;
   try {
-    executions = await findExecutions({
-      rpc: endpoint,
-      payments: used,
-      fromBlock(payment) {
-        const first = firstBlockOf(payment, head.number) - depth;
-        return first < 0n ? 0n : first;
-      },
-      toBlock: head.number,
-      finalAfter,
-    });
+    executions = await findExecutions({ ...search, payments: used, fromBlock: since });
+    // The block at whose end it was unused is one node's word: it may be above the execution.
+    const payments = used.filter(
+      (each) => !executions.has(each) && !closingLogs.mayCome(each.payment.id),
+    );
+    if (payments.length > 0) {
+      const fromBlock = () => max(0n, head.number - maxSearchedBlocks);
+      const others = await findExecutions({ ...search, payments, fromBlock });
+      executions = new Map([...executions, ...others]);
+    }
   } catch (error) {
     return new Map(used.map((each) => [each, silence(subjectsOf(each), error)]));
   }
@@ -154,4 +156,8 @@ async function readUsed(
     } else words.set(each, closingLogs.mayCome(each.payment.id) ? "open" : "over");
   }
   return words;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
