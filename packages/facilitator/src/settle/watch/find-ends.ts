@@ -4,7 +4,10 @@ import {
   blockHeaderSchema,
   isRevert,
   type RpcEndpointHandle,
+  RpcError,
+  RpcUnavailableError,
 } from "@coinslot/chain";
+import * as z from "zod";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
@@ -42,8 +45,8 @@ export interface Ends {
 }
 
 /**
- * Asks each endpoint for the ends of failed payments. Nobody looks for a payment any more whose
- * watch has ended, so one node's word does not end it. An endpoint that does not answer holds that
+ * Asks each endpoint for the ends of failed payments. A payment whose watch has ended is searched
+ * no more, so one node's word does not end it. An endpoint that does not answer holds that
  * up. So does one that is behind the end of the payment's time: ten minutes at most.
  */
 export async function findEnds(
@@ -129,17 +132,26 @@ async function readUsed(
   let executions: ReadonlyMap<OrderedPayment, Execution>;
   try {
     executions = await findExecutions({ ...search, payments: used, fromBlock: since });
-    // The block at whose end it was unused is one node's word: it may be above the execution.
-    const payments = used.filter(
-      (each) => !executions.has(each) && !closingLogs.mayCome(each.payment.id),
-    );
-    if (payments.length > 0) {
-      const fromBlock = () => max(0n, head.number - maxSearchedBlocks);
-      const others = await findExecutions({ ...search, payments, fromBlock });
-      executions = new Map([...executions, ...others]);
-    }
   } catch (error) {
     return new Map(used.map((each) => [each, silence(subjectsOf(each), error)]));
+  }
+  // The block at whose end it was unused is one node's word: it may be above the execution.
+  const payments = used.filter(
+    (each) => !executions.has(each) && !closingLogs.mayCome(each.payment.id),
+  );
+  if (payments.length > 0) {
+    const fromBlock = () => max(0n, head.number - maxSearchedBlocks);
+    try {
+      const others = await findExecutions({ ...search, payments, fromBlock });
+      executions = new Map([...executions, ...others]);
+    } catch (error) {
+      // Older logs that a node has pruned, or limits, decide nothing.
+      if (!(error instanceof RpcError || error instanceof z.ZodError)) throw error;
+      if (error instanceof RpcUnavailableError) {
+        const fault = { outcome: "unknown", fault: error } as const;
+        executions = new Map([...executions, ...payments.map((each) => [each, fault] as const)]);
+      }
+    }
   }
   const words = new Map<OrderedPayment, Word>();
   for (const each of used) {
