@@ -42,13 +42,16 @@ setInterval(() => {
   peak = Math.max(peak, process.memoryUsage.rss());
 }, 50).unref();
 process.on("message", () => {
-  const { user, system } = process.cpuUsage();
-  const memory = Math.max(peak, process.memoryUsage.rss());
-  process.send?.({
-    memory,
-    memoryNow: process.memoryUsage.rss(),
-    descriptors: countDescriptors(),
-    processorSeconds: (user + system) / 1e6,
+  server.getConnections((_error, connections = 0) => {
+    const { user, system } = process.cpuUsage();
+    const memory = Math.max(peak, process.memoryUsage.rss());
+    process.send?.({
+      memory,
+      memoryNow: process.memoryUsage.rss(),
+      descriptors: countDescriptors(),
+      connections,
+      processorSeconds: (user + system) / 1e6,
+    });
   });
 });
 process.on("disconnect", () => process.exit());

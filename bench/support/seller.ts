@@ -11,6 +11,8 @@ export interface Usage {
   memoryNow: number;
   /** Open files and sockets. */
   descriptors: number;
+  /** Those of them that are buyers' connections; NaN of a program of an earlier commit. */
+  connections: number;
   /** Processor time, user and system. */
   processorSeconds: number;
 }
@@ -44,12 +46,14 @@ export async function startSellerProcess(
   return {
     ...{ port, consoleUrl },
     usage: async () => {
-      const answered = answer<Omit<Usage, "processorSeconds"> & Partial<Usage>>(child);
+      const answered = answer<Omit<Usage, "processorSeconds" | "connections"> & Partial<Usage>>(
+        child,
+      );
       child.send("usage");
       const usage = await answered;
-      // A program of an earlier commit may not know its processor time.
-      const { processorSeconds = processorSecondsOf(child.pid) } = usage;
-      return { ...usage, processorSeconds };
+      // A program of an earlier commit may not know its processor time, or its connections.
+      const { processorSeconds = processorSecondsOf(child.pid), connections = Number.NaN } = usage;
+      return { ...usage, processorSeconds, connections };
     },
     stop: async () => {
       if (child.exitCode !== null) return;

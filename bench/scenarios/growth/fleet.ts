@@ -3,6 +3,7 @@ import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type Database,
   type Devnet,
   devSeedPhrase,
   type Postgres,
@@ -25,7 +26,8 @@ import { watchLocks } from "../../support/watch-locks.ts";
 const fleetSizes = [1, 2, 4];
 const payerCount = 40;
 const buyersPerSeller = Number(process.env.BENCH_FLEET_BUYERS ?? 128);
-const payments = Number(process.env.BENCH_FLEET_PAYMENTS ?? 4_096);
+/** Of each seller: a shorter turn of a larger fleet would measure code that is not yet compiled. */
+const paymentsPerSeller = Number(process.env.BENCH_FLEET_PAYMENTS ?? 4_096);
 /** Number of statements that are printed for each fleet, the most frequent ones. */
 const printed = Number(process.env.BENCH_FLEET_STATEMENTS ?? 0);
 /** Payments of each seller beforehand: code that has run this often is compiled. */
@@ -51,7 +53,8 @@ interface Cost {
 /**
  * Sellers that share one PostgreSQL, with as many relayers as sellers. The load grows with the
  * fleet: as many buyers at once for each seller. A second row of figures keeps the load, so that
- * each seller has a part of it.
+ * each seller has a part of it. In a third each seller has a database and a relayer of its own:
+ * what as many processes cost that share only the machine and the chain.
  */
 export async function fleet(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
@@ -60,11 +63,12 @@ export async function fleet(): Promise<Figure[]> {
     const source = new URL("../../support/seller-process.ts", import.meta.url);
     const program = await bundleProgram(source, folder, { minifies: true });
     const figures: Figure[] = [];
-    for (const load of ["grows", "stays"] as const) {
+    for (const load of ["grows", "stays", "apart"] as const) {
       const costs: Cost[] = [];
       for (const sellers of fleetSizes) {
-        const buyers = buyersPerSeller * (load === "grows" ? sellers : 1);
-        costs.push(await onNewDevnet({ postgres, program, sellers, buyers }));
+        const buyers = buyersPerSeller * (load === "stays" ? 1 : sellers);
+        const isApart = load === "apart";
+        costs.push(await onNewDevnet({ postgres, program, sellers, buyers, isApart }));
       }
       figures.push(...figuresOf(costs, load));
     }
@@ -76,11 +80,12 @@ export async function fleet(): Promise<Figure[]> {
 }
 
 /** Only a load that grows with the fleet has goals: fewer buyers for each seller share less. */
-function figuresOf(costs: readonly Cost[], load: "grows" | "stays"): Figure[] {
+function figuresOf(costs: readonly Cost[], load: "grows" | "stays" | "apart"): Figure[] {
   const [alone] = costs;
   if (alone === undefined) return [];
   return costs.flatMap((cost): Figure[] => {
-    const name = `fleet of ${cost.sellers}, ${cost.buyers} at once`;
+    const kind = load === "apart" ? "sellers apart" : "fleet";
+    const name = `${kind} of ${cost.sellers}, ${cost.buyers} at once`;
     const ratioTo = (value: number) => ({ value, to: "one seller" });
     const goal =
       load === "grows" && cost !== alone ? { of: "ratio" as const, atMost: 1.25 } : undefined;
@@ -125,6 +130,8 @@ interface Fleet {
   program: string;
   sellers: number;
   buyers: number;
+  /** Whether each seller has a database of its own. */
+  isApart: boolean;
 }
 
 /** A devnet that has run for a while mines more slowly: the last fleet would look worst. */
@@ -139,16 +146,25 @@ async function onNewDevnet(options: Omit<Fleet, "devnet">): Promise<Cost> {
 }
 
 async function measureFleet(options: Fleet): Promise<Cost> {
-  const { devnet, postgres, sellers: count, buyers } = options;
-  const database = await postgres.createDatabase();
-  const proxy = await startCountingProxy(database.url);
+  const { devnet, postgres, sellers: count, buyers, isApart } = options;
+  const payments = paymentsPerSeller * count;
+  const databases: Database[] = [];
+  const proxies: CountingProxy[] = [];
   const agents = Array.from(
     { length: count },
     () => new Agent({ keepAlive: true, timeout: 2_000 }),
   );
   const sellers: SellerProcess[] = [];
   try {
-    for (let index = 0; index < count; index += 1) sellers.push(await startSeller(options, proxy));
+    for (let index = 0; index < count; index += 1) {
+      if (isApart || index === 0) {
+        const database = await postgres.createDatabase();
+        databases.push(database);
+        proxies.push(await startCountingProxy(database.url));
+      }
+      sellers.push(await startSeller(options, index, proxies.at(-1)?.url ?? ""));
+    }
+    const [{ url } = { url: "" }] = databases;
     const warmUp = warmUpPerSeller * count;
     const signed = await signPayments(devnet, warmUp + payments);
     let turn = 0;
@@ -166,16 +182,16 @@ async function measureFleet(options: Fleet): Promise<Cost> {
     await timeConcurrently(headers.splice(0, warmUp), buyers, buy);
     await untilAtRest(devnet);
     times.length = 0;
-    const before = await usedBy({ sellers, proxy, url: database.url });
-    const textsBefore = proxy.byText();
-    const locks = watchLocks(database.url);
+    const before = await usedBy({ sellers, proxies, url });
+    const textsBefore = textsOf(proxies);
+    const locks = watchLocks(url);
     const seconds = await timeConcurrently(headers, buyers, buy);
     const lockWaits = await locks.end();
-    const after = await usedBy({ sellers, proxy, url: database.url });
+    const after = await usedBy({ sellers, proxies, url });
     if (printed > 0) {
       const bought = countedBetween(
         { texts: textsBefore, payments: 0 },
-        { texts: proxy.byText(), payments },
+        { texts: textsOf(proxies), payments },
       );
       console.error(`fleet of ${count}, ${buyers} at once: statements of 1,000 payments`);
       for (const line of compareStatements([bought], printed)) console.error(line);
@@ -198,35 +214,49 @@ async function measureFleet(options: Fleet): Promise<Cost> {
   } finally {
     for (const agent of agents) agent.destroy();
     await Promise.all(sellers.map((seller) => seller.stop()));
-    await proxy.close();
-    await database.drop();
+    for (const proxy of proxies) await proxy.close();
+    for (const database of databases) await database.drop();
   }
 }
 
 function startSeller(
-  { devnet, program, sellers }: Fleet,
-  { url }: CountingProxy,
+  { devnet, program, sellers, isApart }: Fleet,
+  index: number,
+  ledger: string,
 ): Promise<SellerProcess> {
+  const relayers = isApart
+    ? { accountIndex: firstRelayer + index, addressCount: 1 }
+    : { accountIndex: firstRelayer, addressCount: sellers };
   return startSellerProcess(program, {
     kind: "ours",
     rpcUrl: devnet.rpcUrl,
     chainId: devnet.chainId,
-    relayer: { seedPhrase: devSeedPhrase, accountIndex: firstRelayer, addressCount: sellers },
-    ledger: url,
+    relayer: { seedPhrase: devSeedPhrase, ...relayers },
+    ledger,
     requirements: requirementsOf(devnet),
   });
 }
 
+/** Statements by text, of all sellers together. */
+function textsOf(proxies: readonly CountingProxy[]): Map<string, number> {
+  const all = new Map<string, number>();
+  for (const [text, count] of proxies.flatMap((proxy) => [...proxy.byText()])) {
+    all.set(text, (all.get(text) ?? 0) + count);
+  }
+  return all;
+}
+
 async function usedBy(options: {
   sellers: readonly SellerProcess[];
-  proxy: CountingProxy;
+  proxies: readonly CountingProxy[];
+  /** Of a database: the processor time of all its server's processes is read there. */
   url: string;
 }) {
-  const { sellers, proxy, url } = options;
+  const { sellers, proxies, url } = options;
   const usages = await Promise.all(sellers.map((seller) => seller.usage()));
   return {
     processor: usages.reduce((total, { processorSeconds }) => total + processorSeconds, 0),
-    statements: proxy.statements(),
+    statements: proxies.reduce((total, proxy) => total + proxy.statements(), 0),
     postgres: await postgresSeconds(url),
   };
 }

@@ -36,7 +36,10 @@ const logRange = 50n;
 /** Usage of all sellers together, over one interval. */
 interface Sample {
   memory: number;
+  /** Files and sockets without `connections`. */
   descriptors: number;
+  /** Of buyers: as many as wait at once. */
+  connections: number;
   statements: number;
   /** Milliseconds until half of its buyers were served. */
   p50: number;
@@ -72,7 +75,8 @@ export async function soak(): Promise<Figure[]> {
       const usages = await Promise.all(sellers.map((seller) => seller.usage()));
       const sample = {
         memory: sum(usages.map(({ memoryNow }) => memoryNow)),
-        descriptors: sum(usages.map(({ descriptors }) => descriptors)),
+        descriptors: sum(usages.map(({ descriptors, connections }) => descriptors - connections)),
+        connections: sum(usages.map(({ connections }) => connections)),
         statements: (now.statements - before.statements) / (now.bought - before.bought),
         p50: percentile(load.times.slice(before.waited), 0.5),
       };
@@ -125,7 +129,9 @@ export async function soak(): Promise<Figure[]> {
         ratio: { value: lastBlockMs / firstBlockMs, to: "the beginning" },
       },
       flatness("memory of all sellers", samples, "memory", { unit: "MB", divisor: 1e6 }),
-      flatness("descriptors of all sellers", samples, "descriptors", { unit: "files" }),
+      flatness("descriptors of all sellers without buyers' connections", samples, "descriptors", {
+        unit: "files",
+      }),
       flatness("statements for a payment", samples, "statements", { unit: "statements" }),
     ];
   } finally {
@@ -153,8 +159,8 @@ async function timeBlock({ client }: Devnet): Promise<number> {
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 function describe(sample: Sample, bought: number): string {
-  const { memory, descriptors, statements, p50 } = sample;
-  return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors, ${statements.toFixed(2)} statements each, p50 ${p50.toFixed(0)} ms`;
+  const { memory, descriptors, connections, statements, p50 } = sample;
+  return `${bought} bought, ${(memory / 1e6).toFixed(0)} MB, ${descriptors} descriptors and ${connections} connections, ${statements.toFixed(2)} statements each, p50 ${p50.toFixed(0)} ms`;
 }
 
 /**
