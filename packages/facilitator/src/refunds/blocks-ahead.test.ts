@@ -14,7 +14,7 @@ import { cancel, settle } from "../testing/settling-actions.ts";
 const begin = useRefundingDevnet();
 
 /** A seller of two nodes. The first one can make blocks up, which the other has not come to. */
-async function beginAhead() {
+async function beginAhead(times: { disputeMs?: number } = {}) {
   const lies: AheadLies = { ahead: 0n, isArmed: false };
   const here = await begin("sqlite");
   await here.devnet.mine(3);
@@ -25,6 +25,7 @@ async function beginAhead() {
     refunds: withFloat.refunds,
     network: { ...withFloat.network, rpcUrls: [node.url, node.honestUrl] },
     now: () => Date.now() + aheadMs,
+    times,
   });
   /** Lets time pass, on the chain too. */
   async function pass(seconds: number): Promise<void> {
@@ -105,3 +106,39 @@ it.each([
     expect(await balanceOf(floatAccount.address)).toBe(9_000n);
   },
 );
+
+it("a payment in a block far above the chain holds up no later one, once the lie has ended", async () => {
+  const { here, facilitator, lies } = await beginAhead();
+  const { devnet, balanceOf, pay } = here;
+  Object.assign(lies, { ahead: 1_000_000_000n, isArmed: true });
+  expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  expect(await balanceOf(devnet.accounts.seller.address)).toBe(0n);
+  lies.ahead = 0n;
+  expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    const { payments } = await facilitator.payments.list();
+    expect(payments.map(({ finalAt }) => finalAt)).not.toContain(undefined);
+  }, patience);
+  expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+});
+
+it("a payment in a block far above the chain is final in its own, once the lie has ended", async () => {
+  const { here, node, facilitator, lies } = await beginAhead({ disputeMs: 200 });
+  const { devnet, balanceOf, pay } = here;
+  Object.assign(lies, { ahead: 1_000_000_000n, isArmed: true });
+  const paid = await pay();
+  expect(await settle(facilitator, paid)).toMatchObject({ success: true });
+  const payment = await idInLedger(facilitator, paid);
+  const raw = node.taken();
+  if (raw === undefined) throw new Error("No transaction was taken");
+  lies.ahead = 0n;
+  await devnet.client.sendRawTransaction({ serializedTransaction: raw });
+  await vi.waitFor(async () => {
+    await devnet.mine(1);
+    expect(await facilitator.payments.get(payment)).toMatchObject({ finalAt: expect.anything() });
+  }, patience);
+  const refund = await facilitator.refunds.create({ payment, idempotencyKey: "1" });
+  await becomes(facilitator, here, refund, { state: "final" });
+  expect(await balanceOf(floatAccount.address)).toBe(9_000n);
+});

@@ -98,7 +98,7 @@ async function playOnChain(
         sent
           .filter(isChosen)
           .map(({ nonce }) =>
-            undoTransaction(ledger, { network, relayer, nonce, unusedAtBlock: 5 }),
+            undoTransaction(ledger, { network, relayer, nonce, unusedAtBlock: 5, highest: 5 }),
           ),
       );
     case "undo deeply":

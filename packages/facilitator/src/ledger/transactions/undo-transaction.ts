@@ -6,7 +6,8 @@ import { notIncluded, type UndonePayment, undoPayments } from "./undo-blocks.ts"
 /**
  * `settled` or `final` → `open`: a block that is not below its own leaves its nonce unused. So it
  * stands in no block, whatever a receipt has said: a node was wrong, or followed a fork that is
- * gone. It is sent again, as it was signed.
+ * gone. Nor does one whose block is far above the chain: a node has made it up. It is sent again,
+ * as it was signed.
  *
  * Its payments go back as those of a block that has left the chain, but for final ones: these stay
  * confirmed, and the transaction moves their money after all. A node that is wrong about the nonce
@@ -16,9 +17,16 @@ import { notIncluded, type UndonePayment, undoPayments } from "./undo-blocks.ts"
  */
 export function undoTransaction(
   ledger: Pick<LedgerContext, "write">,
-  unused: { network: Network; relayer: Address; nonce: number; unusedAtBlock: number },
+  unused: {
+    network: Network;
+    relayer: Address;
+    nonce: number;
+    unusedAtBlock: number;
+    /** No block of the chain is above this. */
+    highest: number;
+  },
 ): Promise<UndonePayment[] | undefined> {
-  const { network, relayer, nonce, unusedAtBlock } = unused;
+  const { network, relayer, nonce, unusedAtBlock, highest } = unused;
   return ledger.write(async (transaction) => {
     const included = await transaction
       .selectFrom("transactions")
@@ -27,7 +35,9 @@ export function undoTransaction(
       .where("relayer", "=", relayer)
       .where("nonce", "=", nonce)
       .where("state", "in", [is("settled"), is("final")])
-      .where("block_number", "<=", unusedAtBlock)
+      .where(({ or, eb }) =>
+        or([eb("block_number", "<=", unusedAtBlock), eb("block_number", ">", highest)]),
+      )
       .executeTakeFirst();
     if (included === undefined) return undefined;
     const { id, hash } = included;

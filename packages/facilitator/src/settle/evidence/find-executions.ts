@@ -9,7 +9,7 @@ import type { LateLogs } from "./late-logs.ts";
 /** Blocks below the head from which executions are searched where no older block is known. */
 export const maxSearchedBlocks = 100_000n;
 /** Another node may be ahead by so many blocks. */
-const maxAhead = 64n;
+export const maxAhead = 64n;
 
 /** A search for executions of payments, by any sender. */
 interface Search {

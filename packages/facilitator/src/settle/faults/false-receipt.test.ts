@@ -65,15 +65,23 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
     ...here,
     facilitator,
     errors,
-    /** The next transaction is dropped, and gets the receipt of another one. */
-    swapReceipt() {
+    /**
+     * The next transaction is dropped, and gets the receipt of another one.
+     *
+     * @param changes by default, none
+     */
+    swapReceipt(changes: Partial<Receipt> = {}) {
       lie = async () => {
         if (last === undefined) throw new Error("There is no receipt yet");
-        return last;
+        return { ...last, ...changes };
       };
     },
-    /** The next transaction is mined and reorganised away, and its receipt names the new block. */
-    forgeReceipt() {
+    /**
+     * The next transaction is mined and reorganised away, and its receipt names the new block.
+     *
+     * @param changes by default, none
+     */
+    forgeReceipt(changes: Partial<Receipt> = {}) {
       lie = async (raw) => {
         const { client } = devnet;
         if (!isHex(raw)) throw new TypeError("No transaction");
@@ -83,7 +91,7 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
         await devnet.reorg({ depth: 1 });
         const { hash: blockHash } = await client.getBlock();
         movedAsForged = await here.balanceOf(devnet.accounts.seller.address);
-        return { ...receipt, blockHash };
+        return { ...receipt, blockHash, ...changes };
       };
     },
     countUsed: () =>
@@ -129,6 +137,28 @@ describe.each(enginesByDay("sqlite"))(
         expect(payments).toHaveLength(2);
       }, patience);
     });
+
+    it.each([
+      ["of another transaction", "swapReceipt"],
+      ["that is forged", "forgeReceipt"],
+    ] as const)(
+      "is sent again where a receipt %s names a block far above the chain",
+      async (_, lie) => {
+        const { devnet, facilitator, pay, income, ...node } = await begin(engine, {
+          finalAfter: 2,
+        });
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+        node[lie]({ blockNumber: "0x3b9aca00" });
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+        expect(await income()).toBe(3_000n);
+        await vi.waitFor(async () => {
+          await devnet.mine(1);
+          const { payments } = await facilitator.payments.list();
+          expect(payments.map(({ finalAt }) => finalAt)).not.toContain(undefined);
+        }, patience);
+      },
+    );
 
     it("moves it also where it counted as final, as on a fork that is gone", async () => {
       const { devnet, facilitator, pay, forgeReceipt, movedAsForged, income } = await begin(

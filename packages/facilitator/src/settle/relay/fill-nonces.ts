@@ -5,6 +5,7 @@ import { reopenTransaction } from "../../ledger/transactions/settle-transaction.
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { undoTransaction } from "../../ledger/transactions/undo-transaction.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import { maxAhead } from "../evidence/find-executions.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
@@ -87,7 +88,9 @@ async function takeBackIncluded(
   const unusedAtBlock = await findBlockBefore(network, { address: relayer, nonce });
   if (unusedAtBlock === undefined) return false;
   const { network: name } = network;
-  const undone = await undoTransaction(ledger, { network: name, relayer, nonce, unusedAtBlock });
+  const highest = unusedAtBlock + Number(maxAhead);
+  const unused = { network: name, relayer, nonce, unusedAtBlock, highest };
+  const undone = await undoTransaction(ledger, unused);
   if (undone === undefined) return false;
   for (const { authorization, wasDelivered } of undone) {
     metrics.reorganised.inc({ network: name, delivered: String(wasDelivered) });

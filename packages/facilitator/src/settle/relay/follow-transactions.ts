@@ -25,7 +25,8 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
   );
   // A payment is served by depth only from a head that this process has read itself.
   const head = needsDepth ? (await network.watcher.read(network.pollMs / 2)).number : 0n;
-  const { receipts, faults } = await readReceipts(network.rpc, open);
+  const known = network.watcher.latest()?.number ?? 0n;
+  const { receipts, faults } = await readReceipts(network.rpc, open, known);
   const missing: TrackedTransaction[] = [];
   const now = clock.now();
   const { rpc, times } = network;

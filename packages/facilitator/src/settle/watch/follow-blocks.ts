@@ -1,8 +1,10 @@
+import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import {
   finaliseBlocks,
   type KnownBlock,
   undoBlocks,
 } from "../../ledger/transactions/undo-blocks.ts";
+import { maxAhead } from "../evidence/find-executions.ts";
 import { compareBlocks } from "./compare-blocks.ts";
 import type { WatchContext } from "./watch-context.ts";
 
@@ -30,7 +32,8 @@ export async function takeBackBlocks(
 /**
  * Asks the chain for the blocks that are deep enough, and for those that this process has not seen.
  * Takes back the missing ones, and makes the deep ones final. Each deep one is asked for, since
- * finality is irreversible and a notification is no proof.
+ * finality is irreversible and a notification is no proof. Those far above the chain are taken
+ * back, too: a node has made them up, and the chain would be as high in years.
  */
 export async function followBlocks(
   watch: WatchContext,
@@ -38,6 +41,7 @@ export async function followBlocks(
   head: bigint,
 ): Promise<void> {
   const { context, network, canonical } = watch;
+  await takeBackBlocks(watch, await findFarBlocks(watch, known, head));
   const finalHeight = head - BigInt(network.finalAfter);
   const asked = known.filter(
     ({ hash, number }) => number <= finalHeight || (number <= head && !canonical.has(hash)),
@@ -54,4 +58,40 @@ export async function followBlocks(
   await takeBackBlocks(watch, absent);
   const deep = present.filter(({ number }) => number <= finalHeight);
   await finaliseBlocks(context.ledger, { network: network.network, blocks: deep });
+}
+
+/**
+ * Blocks that have been far above the head for `times.disputeMs`, and are so at each endpoint that
+ * returns its own.
+ */
+async function findFarBlocks(
+  watch: WatchContext,
+  known: readonly KnownBlock[],
+  head: bigint,
+): Promise<KnownBlock[]> {
+  const { context, network, farSince } = watch;
+  const now = context.clock.now();
+  const isFarAbove = (height: bigint) => (block: KnownBlock) =>
+    BigInt(block.number) > height + BigInt(network.finalAfter) + maxAhead;
+  const far = known.filter(isFarAbove(head));
+  watch.farSince = new Map(far.map(({ hash }) => [hash, farSince.get(hash) ?? now]));
+  const { disputeMs } = context.times;
+  const due = far.filter(({ hash }) => now - (farSince.get(hash) ?? now) >= disputeMs);
+  if (due.length === 0) return [];
+  const heads = await Promise.all(
+    network.rpc.endpoints.map(async (endpoint) => {
+      const [answer] = await endpoint.requestMany([blockByNumber("latest")]);
+      return answer?.ok ? parseBlockHeader(answer.result) : undefined;
+    }),
+  );
+  const heights = heads.flatMap((header) => header?.number ?? []);
+  if (heights.length === 0) return [];
+  const madeUp = due.filter((block) => heights.every((height) => isFarAbove(height)(block)));
+  if (madeUp.length > 0) {
+    context.logger.error(
+      { network: network.network, blocks: madeUp.length, lowest: madeUp[0]?.number },
+      "a node has named blocks far above the chain: their payments are followed again",
+    );
+  }
+  return madeUp;
 }

@@ -50,6 +50,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     left: [],
     canonical: new Set(),
     seenAt: new Map(),
+    farSince: new Map(),
     deep: { isDue: false, nextAt: 0, isUnsure: false, checkedAt: 0, pauseMs: 0 },
     finalBlock: undefined,
     nextLook: { at: Number.POSITIVE_INFINITY, cancel: undefined },

@@ -40,6 +40,8 @@ export interface WatchContext extends BlockWatchOptions {
   canonical: Set<Hex>;
   /** Blocks with payments that are not final, and when this process has found them. */
   seenAt: ReadonlyMap<Hex, number>;
+  /** Those of them that are far above the head, and since when. */
+  farSince: ReadonlyMap<Hex, number>;
   /**
    * The comparison of final blocks with the chain: due after a reorganisation that may have been
    * deeper than final, and at the begin of a lease. `nextAt`: not before this time. `isUnsure`:
