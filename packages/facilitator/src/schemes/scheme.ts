@@ -57,9 +57,10 @@ export type Execution =
     }
   /**
    * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
-   * `fault`: it has not returned a log and a receipt that can be read.
+   * `fault`: it has not returned a log and a receipt that can be read. `isUnsearched`: the fault is
+   * that of older logs, and newer ones show nothing.
    */
-  | { outcome: "unknown"; fault?: Error | undefined };
+  | { outcome: "unknown"; fault?: Error | undefined; isUnsearched?: boolean };
 
 /**
  * Operations of one kind on the chain: the simulator's trial, the transaction's contents, and the

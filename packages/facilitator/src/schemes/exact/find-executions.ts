@@ -39,7 +39,7 @@ const blocksPerQuestion = 1_000n;
  * of a token that stays unreadable keep an old one.
  *
  * A log or a receipt that cannot be read leaves its payments `unknown`, and those alone. So do the
- * logs of one token among several.
+ * logs of one token among several, and those of older blocks: a node may have pruned them.
  *
  * @throws RpcError when no token's logs can be read, ZodError when all are malformed.
  */
@@ -66,7 +66,7 @@ export async function findExecutions<Item extends Claim>(options: {
       } catch (error) {
         if (!isNodesFault(error)) throw error;
         faults.push(error);
-        return ofAsset.map((claim) => [claim, { outcome: "unknown", fault: error }] as const);
+        return ofAsset.map((claim) => [claim, unsearched(error)] as const);
       }
     }),
   );
@@ -93,8 +93,8 @@ async function findOfAsset<Item extends Claim>(
 ): Promise<Map<Item, Execution>> {
   const { marks, undecided } = await findMarks(query);
   const found = await readMarks({ rpc: query.rpc, marks });
-  for (const claim of undecided) {
-    if (!found.has(claim)) found.set(claim, unreadable("A node returned a malformed log"));
+  for (const [claim, execution] of undecided) {
+    if (!found.has(claim)) found.set(claim, execution);
   }
   return found;
 }
@@ -108,10 +108,14 @@ interface Mark<Item> {
   transactionIndex?: number | undefined;
 }
 
-/** `undecided`: claims that a log may be about which cannot be read. */
+/**
+ * The newest blocks come first. `undecided`: claims that a log may be about which cannot be read.
+ *
+ * @throws RpcError, ZodError where the logs of the newest blocks cannot be read
+ */
 async function findMarks<Item extends Claim>(
   query: AssetQuery<Item>,
-): Promise<{ marks: Mark<Item>[]; undecided: Set<Item> }> {
+): Promise<{ marks: Mark<Item>[]; undecided: Map<Item, Execution> }> {
   const { rpc, asset, claims, fromBlock, toBlock } = query;
   const byKey = new Map(claims.map((each) => [wordOf(each.id.payer) + each.id.nonce, each]));
   const topics = [
@@ -120,16 +124,26 @@ async function findMarks<Item extends Claim>(
     [...new Set(claims.map(({ id }) => id.nonce))],
   ];
   const marks: Mark<Item>[] = [];
-  const undecided = new Set<Item>();
-  for (let from = fromBlock; from <= toBlock; from += blocksPerQuestion) {
-    const last = from + blocksPerQuestion - 1n;
-    const to = last < toBlock ? last : toBlock;
+  const undecided = new Map<Item, Execution>();
+  for (let to = toBlock; to >= fromBlock; to -= blocksPerQuestion) {
+    const from = max(fromBlock, to - blocksPerQuestion + 1n);
     const filter = { address: asset, topics, fromBlock: quantity(from), toBlock: quantity(to) };
-    const answer = await rpc.request({ method: "eth_getLogs", params: [filter] }, { minBlock: to });
-    for (const log of logsSchema.parse(answer)) {
+    let logs: unknown[];
+    try {
+      const call = { method: "eth_getLogs", params: [filter] };
+      logs = logsSchema.parse(await rpc.request(call, { minBlock: to }));
+    } catch (error) {
+      if (to === toBlock || !isNodesFault(error)) throw error;
+      for (const claim of claims) {
+        if (!undecided.has(claim)) undecided.set(claim, unsearched(error));
+      }
+      break;
+    }
+    const ofRange: Mark<Item>[] = [];
+    for (const log of logs) {
       const logTopics = topicsSchema.safeParse(log).data?.topics;
       if (logTopics === undefined) {
-        for (const claim of claims) undecided.add(claim);
+        for (const claim of claims) undecided.set(claim, unreadable(malformedLog));
         continue;
       }
       const [event, payer, nonce] = logTopics;
@@ -137,12 +151,13 @@ async function findMarks<Item extends Claim>(
       if (claim === undefined) continue;
       const place = placeSchema.safeParse(log).data;
       if (place === undefined || place.blockNumber < from || place.blockNumber > to) {
-        undecided.add(claim);
+        undecided.set(claim, unreadable(malformedLog));
         continue;
       }
       const isUse = event.toLowerCase() === authorizationUsedTopic;
-      marks.push({ ...place, claim, isUse, transactionHash: toLowerHex(place.transactionHash) });
+      ofRange.push({ ...place, claim, isUse, transactionHash: toLowerHex(place.transactionHash) });
     }
+    marks.unshift(...ofRange);
   }
   return { marks, undecided };
 }
@@ -179,6 +194,11 @@ async function readMarks<Item extends Claim>(options: {
 }
 
 const noReceipt = "A node returned a log, and no receipt that has it";
+const malformedLog = "A node returned a malformed log";
+
+function unsearched(fault: Error): Execution {
+  return { outcome: "unknown", fault, isUnsearched: true };
+}
 
 function unreadable(message: string): Execution {
   return { outcome: "unknown", fault: new z.ZodError([{ code: "custom", path: [], message }]) };

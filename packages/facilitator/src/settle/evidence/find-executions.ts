@@ -1,4 +1,4 @@
-import { RpcError, type RpcPool, type RpcRequester } from "@coinslot/chain";
+import { RpcClosedError, RpcError, type RpcPool, type RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Execution } from "../../schemes/scheme.ts";
@@ -100,8 +100,12 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
   return found;
 }
 
-async function searchBlocks(
-  { rpc, payments, toBlock }: Search,
+/**
+ * As `findExecutions`, in these very blocks. A node that has only the newer ones leaves the others'
+ * payments `unknown`.
+ */
+export async function searchBlocks(
+  { rpc, payments, toBlock }: Pick<Search, "rpc" | "payments" | "toBlock">,
   fromBlock: (payment: OrderedPayment) => bigint,
 ): Promise<Map<OrderedPayment, Execution>> {
   const found = new Map<OrderedPayment, Execution>();
@@ -136,6 +140,8 @@ function ignore(error: unknown): undefined {
   if (!isNodesFault(error)) throw error;
 }
 
-function isNodesFault(error: unknown): boolean {
+/** Returns whether a node has returned an error, malformed data or nothing. */
+export function isNodesFault(error: unknown): error is RpcError | z.ZodError {
+  if (error instanceof RpcClosedError) return false;
   return error instanceof RpcError || error instanceof z.ZodError;
 }

@@ -3,17 +3,21 @@ import {
   blockByNumber,
   blockHeaderSchema,
   isRevert,
+  RpcEndpointError,
   type RpcEndpointHandle,
-  RpcError,
   RpcUnavailableError,
 } from "@coinslot/chain";
-import * as z from "zod";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { stateCall, wordOf } from "../evidence/authorization-states.ts";
-import { findExecutions, firstBlockOf, maxSearchedBlocks } from "../evidence/find-executions.ts";
+import {
+  firstBlockOf,
+  isNodesFault,
+  maxSearchedBlocks,
+  searchBlocks,
+} from "../evidence/find-executions.ts";
 import { isStuck } from "../evidence/is-stuck.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
 import { isAwaited, noteAnswer, type Subjects } from "../evidence/silences.ts";
@@ -25,6 +29,8 @@ interface EndsWatch {
   };
   network: Pick<SettlementNetwork, "network" | "rpc" | "finalAfter">;
   closingLogs: LateLogs;
+  /** Ends the questions, by its reason. */
+  stopping: AbortSignal;
 }
 
 /**
@@ -35,6 +41,9 @@ type Word = Extract<Execution, { outcome: "executed" }> | "over" | "open" | unde
 type Words = ReadonlyMap<OrderedPayment, Word>;
 /** The word of an endpoint that returns an error. */
 type Silence = (subjects: Subjects, error: unknown) => Word;
+
+/** Time of one endpoint: that of the longest search, with nine seconds for each request. */
+const maxEndsMs = 1_200_000;
 
 /** Ends of failed payments. */
 export interface Ends {
@@ -55,7 +64,9 @@ export async function findEnds(
 ): Promise<Ends> {
   const { context, network } = watch;
   const views = await Promise.all(
-    network.rpc.endpoints.map((endpoint) => readView(watch, endpoint, payments)),
+    network.rpc.endpoints.map((endpoint) =>
+      withinTime(watch, endpoint, (limited) => readView(watch, { endpoint, limited }, payments)),
+    ),
   );
   const heads = views.flatMap(({ head }) => head ?? []);
   const now = context.ledger.now();
@@ -75,7 +86,7 @@ export async function findEnds(
 /** The words of an endpoint, by states and logs up to its own head. */
 async function readView(
   watch: EndsWatch,
-  endpoint: RpcEndpointHandle,
+  { endpoint, limited }: { endpoint: RpcEndpointHandle; limited: RpcEndpointHandle },
   payments: readonly OrderedPayment[],
 ): Promise<{ head?: BlockHeader; words: Words }> {
   const { context, network } = watch;
@@ -83,7 +94,7 @@ async function readView(
     isAwaited(context, { network, endpoint, subjects, error }) ? "open" : undefined;
   let head: BlockHeader;
   try {
-    head = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
+    head = blockHeaderSchema.parse(await limited.request(blockByNumber("latest")));
   } catch (error) {
     const word = silence(["head"], error);
     return { words: new Map(payments.map((payment) => [payment, word])) };
@@ -91,7 +102,7 @@ async function readView(
   noteAnswer(endpoint, ["head"]);
   const block = `0x${head.number.toString(16)}`;
   const calls = payments.map(({ payment }) => stateCall(payment, block));
-  const answers = await endpoint.requestMany(calls, { minBlock: head.number });
+  const answers = await limited.requestMany(calls, { minBlock: head.number });
   const words = new Map<OrderedPayment, Word>();
   const used: OrderedPayment[] = [];
   for (const [index, each] of payments.entries()) {
@@ -110,64 +121,134 @@ async function readView(
     else words.set(each, validBefore <= head.timestamp ? "over" : "open");
   }
   if (used.length === 0) return { head, words };
-  const wordsOfUsed = await readUsed(watch, { endpoint, head, used, silence });
+  const wordsOfUsed = await readUsed(watch, { endpoint, limited, head, used, silence });
   return { head, words: new Map([...words, ...wordsOfUsed]) };
+}
+
+interface UsedOptions {
+  /** The pool's, by which silences are counted. */
+  endpoint: RpcEndpointHandle;
+  limited: RpcEndpointHandle;
+  head: BlockHeader;
+  used: readonly OrderedPayment[];
+  silence: Silence;
 }
 
 /** A used one that no log explains has been used without an event, or its logs are late. */
 async function readUsed(
   { network: { finalAfter }, closingLogs }: EndsWatch,
-  options: {
-    endpoint: RpcEndpointHandle;
-    head: BlockHeader;
-    used: readonly OrderedPayment[];
-    silence: Silence;
-  },
+  options: UsedOptions,
 ): Promise<Words> {
-  const { endpoint, head, used, silence } = options;
+  const { endpoint, limited: rpc, head, used, silence } = options;
   const depth = BigInt(finalAfter);
   const subjectsOf = ({ payment }: OrderedPayment) => ["logs", `logs ${payment.id}`];
   const since = (payment: OrderedPayment) => max(0n, firstBlockOf(payment, head.number) - depth);
-  const search = { rpc: endpoint, toBlock: head.number, finalAfter };
+  const search = { rpc, payments: used, toBlock: head.number };
   let executions: ReadonlyMap<OrderedPayment, Execution>;
   try {
-    executions = await findExecutions({ ...search, payments: used, fromBlock: since });
+    executions = await searchBlocks(search, since);
   } catch (error) {
     return new Map(used.map((each) => [each, silence(subjectsOf(each), error)]));
   }
+  const unexplained = used.filter((each) => !executions.has(each));
+  // Asked once: a search of older blocks takes longer than logs are late.
+  const late = new Set(unexplained.filter(({ payment }) => closingLogs.mayCome(payment.id)));
   // The block at whose end it was unused is one node's word: it may be above the execution.
-  const payments = used.filter(
-    (each) => !executions.has(each) && !closingLogs.mayCome(each.payment.id),
+  const oldest = max(0n, head.number - maxSearchedBlocks);
+  const older = await findOlder(
+    { ...options, used: unexplained.filter((each) => !late.has(each) && since(each) > oldest) },
+    oldest,
   );
-  if (payments.length > 0) {
-    const fromBlock = () => max(0n, head.number - maxSearchedBlocks);
-    try {
-      const others = await findExecutions({ ...search, payments, fromBlock });
-      executions = new Map([...executions, ...others]);
-    } catch (error) {
-      // Older logs that a node has pruned, or limits, decide nothing.
-      if (!(error instanceof RpcError || error instanceof z.ZodError)) throw error;
-      if (error instanceof RpcUnavailableError) {
-        const fault = { outcome: "unknown", fault: error } as const;
-        executions = new Map([...executions, ...payments.map((each) => [each, fault] as const)]);
-      }
-    }
-  }
   const words = new Map<OrderedPayment, Word>();
   for (const each of used) {
-    const execution = executions.get(each);
-    const fault = execution?.outcome === "unknown" ? execution.fault : undefined;
-    if (fault !== undefined) {
-      words.set(each, silence(subjectsOf(each), fault));
+    const execution = executions.get(each) ?? older.get(each);
+    const fault =
+      execution !== "open" && execution?.outcome === "unknown" ? execution.fault : undefined;
+    if (execution === "open" || fault !== undefined) {
+      words.set(each, fault === undefined ? "open" : silence(subjectsOf(each), fault));
       continue;
     }
     noteAnswer(endpoint, subjectsOf(each));
     if (execution?.outcome === "executed") words.set(each, execution);
     else if (execution?.outcome === "spent") {
       words.set(each, execution.blockNumber + depth <= head.number ? "over" : "open");
-    } else words.set(each, closingLogs.mayCome(each.payment.id) ? "open" : "over");
+    } else words.set(each, late.has(each) ? "open" : "over");
   }
   return words;
+}
+
+/**
+ * Executions by older logs. Those that a node has pruned, or limits, decide nothing. Nor do those
+ * about which it was silent for ten minutes: the newer ones then decide.
+ */
+async function findOlder(
+  { endpoint, limited: rpc, head, used, silence }: UsedOptions,
+  oldest: bigint,
+): Promise<ReadonlyMap<OrderedPayment, Execution | "open">> {
+  if (used.length === 0) return new Map();
+  let found: Map<OrderedPayment, Execution>;
+  try {
+    found = await searchBlocks({ rpc, payments: used, toBlock: head.number }, () => oldest);
+  } catch (fault) {
+    if (!isNodesFault(fault)) throw fault;
+    const unsearched = { outcome: "unknown", fault, isUnsearched: true } as const;
+    found = new Map(used.map((each) => [each, unsearched]));
+  }
+  const words = new Map<OrderedPayment, Execution | "open">(found);
+  for (const each of used) {
+    const subjects = ["old logs", `old logs ${each.payment.id}`];
+    const execution = found.get(each);
+    const isUnsearched = execution?.outcome === "unknown" && execution.isUnsearched === true;
+    const fault = isUnsearched ? execution.fault : undefined;
+    if (!(fault instanceof RpcUnavailableError)) {
+      noteAnswer(endpoint, subjects);
+      if (isUnsearched) words.delete(each);
+    } else if (silence(subjects, fault) === "open") words.set(each, "open");
+    else words.delete(each);
+  }
+  return words;
+}
+
+/**
+ * Ends all requests to an endpoint when the watch stops, or their time is over: then as one that
+ * timed out.
+ */
+async function withinTime<T>(
+  { context, stopping }: EndsWatch,
+  endpoint: RpcEndpointHandle,
+  read: (limited: RpcEndpointHandle) => Promise<T>,
+): Promise<T> {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const stop = () => ending.abort(stopping.reason);
+  if (stopping.aborted) stop();
+  stopping.addEventListener("abort", stop, { once: true });
+  const cancel = context.clock.setTimer(() => ending.abort(tooSlow(endpoint)), maxEndsMs);
+  const limited: RpcEndpointHandle = {
+    ...endpoint,
+    request: (call, options) => endpoint.request(call, { ...options, signal }),
+    async requestMany(calls, options) {
+      try {
+        return await endpoint.requestMany(calls, { ...options, signal });
+      } catch (error) {
+        if (!(error instanceof RpcUnavailableError)) throw error;
+        return calls.map(() => ({ ok: false, error, failures: [] }));
+      }
+    },
+  };
+  try {
+    return await read(limited);
+  } finally {
+    cancel();
+    stopping.removeEventListener("abort", stop);
+  }
+}
+
+function tooSlow({ endpoint: number, chainId }: RpcEndpointHandle): RpcUnavailableError {
+  const details = `it has not answered all calls in ${maxEndsMs} ms`;
+  const name = { number, label: `endpoint ${number}` };
+  const failures = [new RpcEndpointError({ name, kind: "timeout", details, maybeSent: true })];
+  return new RpcUnavailableError({ chainId, subject: "all calls", failures, retryAfterMs: 0 });
 }
 
 function max(a: bigint, b: bigint): bigint {

@@ -1,4 +1,4 @@
-import type { BlockEvent, BlockHeader } from "@coinslot/chain";
+import { type BlockEvent, type BlockHeader, RpcClosedError } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
@@ -37,13 +37,17 @@ const maxCanonical = 2_000;
 export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   const { context, network } = options;
   const { ledger, clock, times, logger } = context;
+  const stopping = new AbortController();
   const watch: WatchContext = {
     ...options,
     lease: undefined,
     searchedTo: new Map(),
     resumeAfter: "",
     closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
-    nextEndsAt: 0,
+    nextEndsAt: new Map(),
+    closing: undefined,
+    stopping: stopping.signal,
+    onLost: (lost) => reportLost(watch, lost),
     failedAt: undefined,
     overdueSince: undefined,
     overdueAfter: { queued: "", submitted: "" },
@@ -91,7 +95,9 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       watch.isStopped = true;
       schedulePoll(watch, Number.POSITIVE_INFINITY);
       unsubscribe();
+      stopping.abort(new RpcClosedError(network.chainId));
       await working.stop();
+      await watch.closing;
       await keeper.stop();
     },
   };
@@ -166,7 +172,7 @@ async function followChain(watch: WatchContext): Promise<void> {
   await followBlocks(watch, known, head);
   const undecided = await endOverdue({ context, network, watch, head: header });
   watch.overdueSince = undecided.queued ? (watch.overdueSince ?? clock.now()) : undefined;
-  reportLost(watch, await watchFailed(watch, head));
+  await watchFailed(watch, head);
   const now = clock.now();
   watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
   const open = known.filter(({ number }) => number > Number(head) - network.finalAfter);

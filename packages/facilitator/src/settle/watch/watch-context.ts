@@ -1,6 +1,7 @@
 import type { BlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
+import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
@@ -27,8 +28,17 @@ export interface WatchContext extends BlockWatchOptions {
    * Failed payments that are used, by no log: late ones may explain them before they are closed.
    */
   closingLogs: LateLogs;
-  /** The endpoints are asked for ends of failed payments no sooner than this. */
-  nextEndsAt: number;
+  /**
+   * The endpoints are asked for ends of failed payments no sooner than this. By page: the payment
+   * before it is its key.
+   */
+  nextEndsAt: Map<string, number>;
+  /** Set while they are asked: one of them may be slow, and nothing else waits for it. */
+  closing: Promise<void> | undefined;
+  /** Aborted by `RpcClosedError` when the watch stops. */
+  stopping: AbortSignal;
+  /** Called with closed payments that had been final. */
+  onLost: (lost: readonly LostPayment[]) => void;
   /** Time of the last look-up that found a failed payment which any sender may still execute. */
   failedAt: number | undefined;
   /** Time since when queued payments past their validity have been waiting for their end. */

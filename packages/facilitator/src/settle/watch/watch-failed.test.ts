@@ -1,7 +1,7 @@
-import { createRpcPool, systemClock } from "@coinslot/chain";
+import { createRpcPool, RpcClosedError, systemClock } from "@coinslot/chain";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
@@ -36,6 +36,9 @@ const filterSchema = z.object({
   topics: z.tuple([z.tuple([word, word]), z.array(word), z.array(word)]),
 });
 
+/** Time of an endpoint in a search for ends. */
+const longestSearchMs = 1_200_000;
+
 /** The watch of a ledger's failed payments over nodes. */
 async function begin(options: { rpcUrls: string[]; chainId: number; network: Network }) {
   const { rpcUrls, chainId, network } = options;
@@ -47,26 +50,48 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
   const notifier = await createOutcomeNotifier({ ...parts, ledger, metrics, pollMs: 10_000 });
   onTestFinished(() => notifier.stop());
   let nowMs = 0;
-  const watch = {
+  const cuts = new Set<() => void>();
+  const stopping = new AbortController();
+  const watch: Parameters<typeof watchFailed>[0] = {
     context: {
       ledger,
       notifier,
-      clock: { ...systemClock, now: () => nowMs },
+      clock: {
+        now: () => nowMs,
+        setTimer(run, ms) {
+          if (ms !== longestSearchMs) return systemClock.setTimer(run, ms);
+          cuts.add(run);
+          return () => cuts.delete(run);
+        },
+      },
       logger: silentLogger,
       times: { settlingMs: 0 },
     },
     network: { network, rpc, serveAfter: () => 0, finalAfter: 0 },
-    searchedTo: new Map<string, bigint>(),
+    searchedTo: new Map(),
     resumeAfter: "",
     failedAt: undefined,
     finalBlock: undefined,
     closingLogs: createLateLogs({ now: () => nowMs }),
-    nextEndsAt: 0,
+    nextEndsAt: new Map(),
+    closing: undefined,
+    stopping: stopping.signal,
+    onLost: () => undefined,
   };
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { ledger, watch, pass };
+  /** A look at a head, with the end of what runs beside it. */
+  const look = async (head: bigint) => {
+    await watchFailed(watch, head);
+    await watch.closing;
+  };
+  /** Ends the time of the searches under way. */
+  const cut = () => {
+    for (const run of cuts) run();
+  };
+  const stop = () => stopping.abort(new RpcClosedError(chainId));
+  return { ledger, watch, pass, look, cut, stop };
 }
 
 /**
@@ -121,17 +146,17 @@ it.each([
       method === "eth_getLogs" && isLate ? { result: [] } : ask(),
     );
     onTestFinished(() => proxy.close());
-    const { ledger, watch, pass } = await begin({ ...devnet, rpcUrls: [proxy.url] });
+    const { ledger, look, pass } = await begin({ ...devnet, rpcUrls: [proxy.url] });
     const { id, paid } = await fail(devnet, ledger);
     await submitAsStranger({ devnet }, paid);
     // Later than the blocks that each search repeats.
     await devnet.mine(20);
-    await watchFailed(watch, await client.getBlockNumber());
+    await look(await client.getBlockNumber());
     expect(await findFailed(ledger, { network, limit: 10 })).toHaveLength(1);
     if (come) isLate = false;
     else pass(60_000);
     await devnet.mine();
-    await watchFailed(watch, await client.getBlockNumber());
+    await look(await client.getBlockNumber());
     expect(await stateOf(ledger, id)).toBe(state);
     expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
   },
@@ -145,20 +170,74 @@ it.each([
   async (_, isExecuted, state) => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
-    const { ledger, watch } = await begin({ ...devnet, rpcUrls: [devnet.rpcUrl] });
+    const { ledger, look } = await begin({ ...devnet, rpcUrls: [devnet.rpcUrl] });
     const { id, paid } = await fail(devnet, ledger, { unusedAtBlock: 1_000_000_000n });
     if (isExecuted) await submitAsStranger({ devnet }, paid);
     await devnet.mine(20);
-    await watchFailed(watch, await devnet.client.getBlockNumber());
+    await look(await devnet.client.getBlockNumber());
     expect(await stateOf(ledger, id)).toBe(state);
     expect(await findFailed(ledger, { network: devnet.network, limit: 10 })).toEqual([]);
   },
 );
 
+/** A node whose queries for some logs wait until it is opened. */
+function createGate() {
+  let waiting = 0;
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const intercept =
+    (isSlow: (filter: z.infer<typeof filterSchema>) => boolean): Intercept =>
+    async ({ method, params: [filter] }, ask) => {
+      if (method === "eth_getLogs" && isSlow(filterSchema.parse(filter))) {
+        waiting += 1;
+        await opened;
+      }
+      return ask();
+    };
+  return { intercept, open, waiting: () => waiting };
+}
+
+/** A node that has pruned the logs of its first blocks. */
+const prunedBelow = 100;
+const pruning: Intercept = async ({ method, params: [filter] }, ask) => {
+  const isOld =
+    method === "eth_getLogs" && (filterSchema.safeParse(filter).data?.fromBlock ?? 0) < prunedBelow;
+  return isOld ? { error: { code: -32000, message: "history is pruned" } } : ask();
+};
+
+it("a failed payment is confirmed beside an older one of its token, whose logs are pruned", async () => {
+  const devnet = await startDevnet();
+  onTestFinished(() => devnet.stop());
+  const { network, client } = devnet;
+  const proxy = await startNodeProxy(devnet.rpcUrl, pruning);
+  onTestFinished(() => proxy.close());
+  const { ledger, look } = await begin({ ...devnet, rpcUrls: [proxy.url] });
+  const old = await fail(devnet, ledger);
+  await devnet.mine(1_200);
+  const young = await fail(devnet, ledger);
+  await submitAsStranger({ devnet }, young.paid);
+  await devnet.mine(20);
+  await look(await client.getBlockNumber());
+  expect(await stateOf(ledger, young.id)).toBe("confirmed");
+  // The older one is unused, and its time is over.
+  expect(await stateOf(ledger, old.id)).toBe("failed");
+  expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
+});
+
 describe("a failed payment whose execution the first endpoint hides", () => {
   /** The first endpoint shows no use of the payment, or another one. */
-  async function hide(other: Intercept, options: { liar?: Intercept; validBefore?: bigint } = {}) {
-    const { liar = hiding, validBefore } = options;
+  async function hide(
+    other: Intercept,
+    options: {
+      liar?: Intercept;
+      validBefore?: bigint;
+      unusedAtBlock?: bigint;
+    } = {},
+  ) {
+    const { liar = hiding, validBefore, unusedAtBlock } = options;
+    const place = unusedAtBlock === undefined ? {} : { unusedAtBlock };
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
     const rpcUrls: string[] = [];
@@ -167,18 +246,23 @@ describe("a failed payment whose execution the first endpoint hides", () => {
       onTestFinished(() => proxy.close());
       rpcUrls.push(proxy.url);
     }
-    const { ledger, watch, pass } = await begin({ ...devnet, rpcUrls });
-    const { id, paid } = await fail(devnet, ledger, { validBefore });
-    const look = async () => {
+    const { ledger, watch, pass, cut, stop } = await begin({ ...devnet, rpcUrls });
+    const { id, paid } = await fail(devnet, ledger, { validBefore, ...place });
+    const beginLook = async () => {
       await devnet.mine();
       await watchFailed(watch, await devnet.client.getBlockNumber());
+    };
+    const look = async (during?: () => Promise<void>) => {
+      await beginLook();
+      await during?.();
+      await watch.closing;
       const watched = await findFailed(ledger, { network: devnet.network, limit: 10 });
       return watched.some(({ payment }) => payment.id === id) ? "watched" : stateOf(ledger, id);
     };
     /** Another failed payment, whose token is no contract. */
     const failOther = () =>
       failQueued(ledger, { network: devnet.network, asset: otherToken, validBefore: 1_000n });
-    return { devnet, paid, look, pass, failOther };
+    return { devnet, watch, paid, beginLook, look, pass, cut, stop, failOther };
   }
 
   it("is confirmed by another", async () => {
@@ -186,6 +270,70 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     await submitAsStranger({ devnet }, paid);
     await devnet.mine(20);
     expect(await look()).toBe("confirmed");
+  });
+
+  it("is confirmed by another that has pruned older logs, where its trial's block was made up", async () => {
+    const { devnet, paid, look } = await hide(pruning, { unusedAtBlock: 1_000_000_000n });
+    await devnet.mine(1_200);
+    await submitAsStranger({ devnet }, paid);
+    expect(await look()).toBe("confirmed");
+  });
+
+  it("holds up no look while another is slow", async () => {
+    const gate = createGate();
+    const { devnet, paid, watch, beginLook, look } = await hide(gate.intercept(() => true));
+    await submitAsStranger({ devnet }, paid);
+    await beginLook();
+    const { closing } = watch;
+    expect(closing).toBeDefined();
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    await beginLook();
+    expect(watch.closing).toBe(closing);
+    gate.open();
+    expect(await look()).toBe("confirmed");
+  });
+
+  it("is not closed by a search that ends with the watch", async () => {
+    const gate = createGate();
+    const other = gate.intercept(({ fromBlock }) => fromBlock === 0);
+    const { devnet, paid, watch, beginLook, look, pass, stop } = await hide(other, {
+      unusedAtBlock: 15n,
+    });
+    await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    // Its logs may be late.
+    expect(await look()).toBe("watched");
+    pass(60_000);
+    await beginLook();
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    stop();
+    await watch.closing;
+    expect(await look()).toBe("watched");
+    gate.open();
+  });
+
+  it("is closed once the search of older logs was too slow for ten minutes", async () => {
+    const gate = createGate();
+    const slow = gate.intercept(({ fromBlock }) => fromBlock === 0);
+    const { devnet, paid, watch, look, pass, cut } = await hide(slow, {
+      liar: slow,
+      unusedAtBlock: 15n,
+    });
+    await submitAsStranger({ devnet }, paid);
+    await devnet.mine(20);
+    const lookUntilCut = () =>
+      look(async () => {
+        const before = gate.waiting();
+        await vi.waitFor(() =>
+          expect(watch.closing === undefined || gate.waiting() === before + 2).toBe(true),
+        );
+        cut();
+      });
+    let looks = 0;
+    for (; (await lookUntilCut()) === "watched"; looks += 1) pass(140_000);
+    expect(looks).toBeGreaterThan(4);
+    expect(await look()).toBe("failed");
+    gate.open();
   });
 
   it("waits for another that does not answer, ten minutes at most", async () => {
@@ -263,14 +411,14 @@ it("searches each token from its own start, where the logs of another stay unrea
     return ask();
   });
   onTestFinished(() => proxy.close());
-  const { ledger, watch } = await begin({ rpcUrls: [proxy.url], chainId, network });
+  const { ledger, look } = await begin({ rpcUrls: [proxy.url], chainId, network });
   for (const asset of [unreadable, otherToken]) await failQueued(ledger, { network, asset });
 
   await devnet.mine(20);
   const first = await devnet.client.getBlockNumber();
-  await watchFailed(watch, first);
+  await look(first);
   await devnet.mine(3);
-  await watchFailed(watch, await devnet.client.getBlockNumber());
+  await look(await devnet.client.getBlockNumber());
   // Eight blocks more: their logs may have been late.
   expect(starts).toEqual([1, Number(first) - 7]);
 });

@@ -1,4 +1,4 @@
-import { closePayments, type LostPayment } from "../../ledger/maintenance/close-payments.ts";
+import { closePayments } from "../../ledger/maintenance/close-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { readBlockTime } from "../../ledger/queries/common-time.ts";
@@ -6,16 +6,24 @@ import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
-import { findExecutions, firstBlockOf } from "../evidence/find-executions.ts";
+import { firstBlockOf, tryToFindExecutions } from "../evidence/find-executions.ts";
 import { readFinalBlock } from "./final-block.ts";
 import { findEnds } from "./find-ends.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** The part of the watch over blocks that the watch over failed payments needs. */
-interface FailedWatch
+export interface FailedWatch
   extends Pick<
     WatchContext,
-    "searchedTo" | "resumeAfter" | "failedAt" | "finalBlock" | "closingLogs" | "nextEndsAt"
+    | "searchedTo"
+    | "resumeAfter"
+    | "failedAt"
+    | "finalBlock"
+    | "closingLogs"
+    | "nextEndsAt"
+    | "closing"
+    | "stopping"
+    | "onLost"
   > {
   context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "logger"> & {
     times: Pick<SettlementContext["times"], "settlingMs">;
@@ -34,11 +42,10 @@ const lateBlocks = 8n;
 
 /**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
- *
- * @returns the closed ones that had been final
+ * The endpoints are asked for these ends beside the watch.
  */
-export async function watchFailed(watch: FailedWatch, head: bigint): Promise<LostPayment[]> {
-  const { context, network, searchedTo } = watch;
+export async function watchFailed(watch: FailedWatch, head: bigint): Promise<void> {
+  const { context, network, searchedTo, resumeAfter: page } = watch;
   const failed = await findFailed(context.ledger, {
     network: network.network,
     limit: maxAtOnce,
@@ -47,7 +54,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<Los
   if (failed.length === 0 && watch.resumeAfter === "") {
     searchedTo.clear();
     watch.failedAt = undefined;
-    return [];
+    return;
   }
   if (failed.some(({ payment }) => !searchedTo.has(payment.id))) {
     watch.failedAt = context.clock.now();
@@ -57,22 +64,36 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<Los
   const searchable = failed.filter(
     (each) => startOf(watch, each, head) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
-  let spent: OrderedPayment[] = [];
-  if (searchable.length > 0) {
-    const found = await findExecutions({
-      rpc: network.rpc,
-      payments: searchable,
-      fromBlock: (each) => startOf(watch, each, head),
-      toBlock: head,
-      finalAfter: network.finalAfter,
-    });
-    const recorded = await recordExecutions(watch, found, head);
-    spent = recorded.spent;
-    for (const each of searchable) {
-      if (!recorded.unsettled.has(each)) searchedTo.set(each.payment.id, head);
-    }
+  const found = await search(watch, searchable, head);
+  const { unsettled, spent } = await recordExecutions(watch, found, head);
+  for (const each of searchable) {
+    if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
   }
-  return closeEnded(watch, [...spent, ...(await findOver(watch, failed, head))], head);
+  const over = await findOver(watch, { failed, found, head });
+  beginToClose(watch, { ended: [...spent, ...over], page, head });
+}
+
+/** Logs that a node has pruned, or limits, hold up no other payment. */
+async function search(
+  watch: FailedWatch,
+  payments: readonly OrderedPayment[],
+  head: bigint,
+): Promise<ReadonlyMap<OrderedPayment, Execution>> {
+  const { context, network } = watch;
+  if (payments.length === 0) return new Map();
+  const found = await tryToFindExecutions({
+    rpc: network.rpc,
+    payments,
+    fromBlock: (each) => startOf(watch, each, head),
+    toBlock: head,
+    finalAfter: network.finalAfter,
+  });
+  if (found !== undefined) return found;
+  context.logger.warn(
+    { network: network.network, payments: payments.length },
+    "the logs of failed payments cannot be read; retrying",
+  );
+  return new Map(payments.map((each) => [each, { outcome: "unknown" }]));
 }
 
 /**
@@ -110,39 +131,76 @@ async function recordExecutions(
   return { unsettled, spent };
 }
 
-/** Those whose time is over at depth, by one node. */
+/**
+ * Those whose time is over at depth, by one node. One whose logs it does not return is among them:
+ * each endpoint is asked.
+ */
 async function findOver(
   watch: FailedWatch,
-  failed: readonly OrderedPayment[],
-  head: bigint,
+  {
+    failed,
+    found,
+    head,
+  }: {
+    failed: readonly OrderedPayment[];
+    found: ReadonlyMap<OrderedPayment, Execution>;
+    head: bigint;
+  },
 ): Promise<OrderedPayment[]> {
   const { context, network, searchedTo } = watch;
   const height = head - BigInt(network.finalAfter);
   const final = await readFinalBlock(watch, network.rpc, height);
   if (final === undefined) return [];
   const time = await readBlockTime(context.ledger, final);
-  return failed.filter(
-    ({ payment }) => payment.validBefore <= time && (searchedTo.get(payment.id) ?? -1n) >= height,
-  );
+  return failed.filter((each) => {
+    const { id, validBefore } = each.payment;
+    if (validBefore > time) return false;
+    return found.get(each)?.outcome === "unknown" || (searchedTo.get(id) ?? -1n) >= height;
+  });
 }
 
-/** Closes those that are over at each endpoint, and confirms those that one shows as executed. */
+/** Beside the watch. Each write is guarded by the state before, so one by an older head is safe. */
+function beginToClose(
+  watch: FailedWatch,
+  { ended, page, head }: { ended: readonly OrderedPayment[]; page: string; head: bigint },
+): void {
+  const { clock, logger, times } = watch.context;
+  const { network, nextEndsAt, stopping } = watch;
+  const isDue = clock.now() >= (nextEndsAt.get(page) ?? 0);
+  if (ended.length === 0 || !isDue || watch.closing !== undefined || stopping.aborted) return;
+  watch.closing = closeEnded(watch, ended, head)
+    .catch((err: unknown) => {
+      if (!stopping.aborted) {
+        logger.warn({ err, network: network.network }, "ends could not be found; retrying");
+      }
+      return false;
+    })
+    .then((isWhole) => {
+      const now = clock.now();
+      for (const [each, at] of nextEndsAt) if (at <= now) nextEndsAt.delete(each);
+      // An endpoint that is behind, or silent, is no reason to ask the others at each block.
+      if (!isWhole) nextEndsAt.set(page, now + times.settlingMs);
+      watch.closing = undefined;
+    });
+}
+
+/**
+ * Closes those that are over at each endpoint, and confirms those that one shows as executed.
+ *
+ * @returns whether all are closed
+ */
 async function closeEnded(
   watch: FailedWatch,
   ended: readonly OrderedPayment[],
   head: bigint,
-): Promise<LostPayment[]> {
+): Promise<boolean> {
   const { context, searchedTo } = watch;
-  const { ledger, clock, times } = context;
-  if (ended.length === 0 || clock.now() < watch.nextEndsAt) return [];
   const { found, over } = await findEnds(watch, ended);
   await recordExecutions(watch, found, head);
   const ids = over.map(({ payment }) => payment.id);
-  const lost = await closePayments(ledger, ids);
+  watch.onLost(await closePayments(context.ledger, ids));
   for (const id of ids) searchedTo.delete(id);
-  // An endpoint that is behind, or silent, is no reason to ask the others at each block.
-  if (over.length < ended.length) watch.nextEndsAt = clock.now() + times.settlingMs;
-  return lost;
+  return over.length === ended.length;
 }
 
 function startOf({ searchedTo }: FailedWatch, each: OrderedPayment, head: bigint): bigint {
