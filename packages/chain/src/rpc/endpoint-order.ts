@@ -1,5 +1,5 @@
 import { type Clock, sleep } from "../clock.ts";
-import { blockByNumber, parseBlockHeader } from "../heads/block-header.ts";
+import { type BlockHeader, blockByNumber, parseBlockHeader } from "../heads/block-header.ts";
 import { withLinkedAbort } from "./linked-abort.ts";
 import type { RpcEndpoint } from "./rpc-endpoint.ts";
 import { type EndpointProblem, RpcEndpointError, RpcWrongChainError } from "./rpc-errors.ts";
@@ -26,10 +26,11 @@ export interface EndpointOrder {
   only(endpoint: RpcEndpoint): EndpointSource;
   /**
    * Asks every endpoint for its newest block; lagging ones then come last. One lags that is behind
-   * another's head, and whose own block is old: a head that is far ahead may be made up. Rejects
-   * only on close.
+   * another's head, and whose own block is old: a head that is far ahead may be made up. One also
+   * lags that is behind the heads of two others: its time may be made up. Resolves to the heads of
+   * those that answer. Rejects only on close.
    */
-  compareHeads(): Promise<void>;
+  compareHeads(): Promise<ComparedHead[]>;
   isLagging(endpoint: RpcEndpoint): boolean;
   /** Time until an endpoint may be used again; infinite when all serve another chain. */
   soonestMs(): number;
@@ -59,6 +60,13 @@ export interface EndpointOrderOptions {
 interface OrderContext extends EndpointOrderOptions {
   lagging: ReadonlySet<RpcEndpoint>;
   headsComparedAt: number;
+}
+
+/** An endpoint's newest block at a comparison of heads. */
+export interface ComparedHead {
+  endpoint: number;
+  number: bigint;
+  isLagging: boolean;
 }
 
 /** Decides which endpoint is asked next. */
@@ -148,7 +156,7 @@ function compareHeadsIfDue(context: OrderContext): void {
   compareHeads(context).catch(() => undefined);
 }
 
-async function compareHeads(context: OrderContext): Promise<void> {
+async function compareHeads(context: OrderContext): Promise<ComparedHead[]> {
   const { endpoints, timeoutMs, clock, maxLagBlocks } = context;
   context.headsComparedAt = clock.now();
   const heads = await Promise.all(
@@ -159,16 +167,23 @@ async function compareHeads(context: OrderContext): Promise<void> {
       return outcome?.ok ? parseBlockHeader(outcome.result) : undefined;
     }),
   );
-  const best = heads.reduce((max, head) => (head && head.number > max ? head.number : max), 0n);
+  const numbers = heads.flatMap((head) => head?.number ?? []).sort((a, b) => (a > b ? -1 : 1));
+  const [best = 0n, second] = numbers;
+  // With two, the lower one may be the true one.
+  const shared = numbers.length > 2 ? second : undefined;
   const maxAgeMs = maxLagBlocks * (context.blockTimeMs ?? slowestBlockMs) + lateMs;
   const oldest = context.now() - maxAgeMs;
-  context.lagging = new Set(
-    endpoints.filter((_, index) => {
-      const head = heads[index];
-      if (head === undefined || best - head.number <= BigInt(maxLagBlocks)) return false;
-      return Number(head.timestamp) * 1_000 < oldest;
-    }),
-  );
+  const isLagging = ({ number, timestamp }: BlockHeader) => {
+    const isBehind = (other: bigint) => other - number > BigInt(maxLagBlocks);
+    if (shared !== undefined && isBehind(shared)) return true;
+    return isBehind(best) && Number(timestamp) * 1_000 < oldest;
+  };
+  const compared = endpoints.flatMap((endpoint, index) => {
+    const head = heads[index];
+    return head ? [{ endpoint, number: head.number, isLagging: isLagging(head) }] : [];
+  });
+  context.lagging = new Set(compared.filter((head) => head.isLagging).map((head) => head.endpoint));
+  return compared.map((head) => ({ ...head, endpoint: head.endpoint.name.number }));
 }
 
 /** The endpoint's own problem describes an earlier request; this one was not sent. */

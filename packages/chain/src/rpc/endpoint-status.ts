@@ -6,7 +6,10 @@ export interface RpcEndpointStatus {
   endpoint: number;
   state: EndpointState;
   head: bigint | undefined;
-  /** Behind the best by `maxLagBlocks`, with an old block, at the last comparison of heads. */
+  /**
+   * More than `maxLagBlocks` behind two others, or behind the best with an old block, at the last
+   * comparison of heads.
+   */
   lagging: boolean;
   /** Moving average of answered requests. */
   latencyMs: number | undefined;

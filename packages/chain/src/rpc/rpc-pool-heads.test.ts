@@ -1,8 +1,9 @@
 import type { Devnet } from "@coinslot/devnet";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createRpcPool } from "../index.ts";
 import { honest } from "../testing/fault-server.ts";
 import { answerMethod } from "../testing/faults.ts";
-import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
+import { chainId, readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
 
 const open = usePoolScene();
 
@@ -63,6 +64,26 @@ describe("a lagging endpoint", () => {
     await expect
       .poll(async () => (await pool.requestMany([{ method: "eth_gasPrice" }]))[0])
       .toMatchObject({ endpoint: 2 });
+  });
+
+  it("is one behind two others, also where its newest block calls itself new", async () => {
+    const { devnet, first, second } = open();
+    const pool = createRpcPool({
+      chainId,
+      rpcUrls: [first.url, second.url, devnet.rpcUrl],
+      patienceMs: 0,
+    });
+    onTestFinished(() => pool.close());
+    await devnet.mine(10);
+    await pool.ready();
+    const old = await headOf(devnet, { behind: 10 });
+    const timestamp = `0x${Math.floor(Date.now() / 1_000).toString(16)}`;
+    first.set(answerMethod("eth_getBlockByNumber", { ...old, timestamp }));
+
+    await pool.compareHeads();
+    const [outcome] = await pool.requestMany([{ method: "eth_gasPrice" }]);
+
+    expect(outcome).toMatchObject({ ok: true, endpoint: 2 });
   });
 
   it("is none whose newest block is new, whatever head another claims", async () => {

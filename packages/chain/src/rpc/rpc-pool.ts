@@ -2,7 +2,7 @@ import { getChainPreset } from "../chain-presets.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { createNewHeads, type NewHeads } from "../heads/new-heads.ts";
 import { createRequester, type RequesterContext, unavailableError } from "./create-requester.ts";
-import { createEndpointOrder, type EndpointOrder } from "./endpoint-order.ts";
+import { type ComparedHead, createEndpointOrder, type EndpointOrder } from "./endpoint-order.ts";
 import { type RpcEndpointStatus, readStatus } from "./endpoint-status.ts";
 import { type HttpPost, httpPost } from "./http-post.ts";
 import { isChainsWord } from "./is-chains-word.ts";
@@ -44,8 +44,8 @@ export interface RpcPoolOptions {
   /** Default 64 MiB. */
   maxResponseBytes?: number;
   /**
-   * An endpoint more than this behind the best is used last, if its newest block is old. The best
-   * head may be made up. Default 5.
+   * An endpoint more than this behind the best is used last, if its newest block is old: the best
+   * head may be made up. So is one more than this behind two others. Default 5.
    */
   maxLagBlocks?: number;
   /**
@@ -99,8 +99,11 @@ export interface RpcPool extends RpcRequester {
   onNewHead(listener: () => void): () => void;
   /** True if a URL is a WebSocket's. */
   readonly announcesHeads: boolean;
-  /** Asks every endpoint for its head, and moves lagging ones to the end of the order. */
-  compareHeads(): Promise<void>;
+  /**
+   * Asks every endpoint for its head, and moves lagging ones to the end of the order. Resolves to
+   * the heads of those that answer.
+   */
+  compareHeads(): Promise<ComparedHead[]>;
   status(): RpcEndpointStatus[];
   /** Aborts requests in flight, and refuses later ones. */
   close(): void;
