@@ -21,7 +21,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { announced_from, finalized_number } = await readChain(database, chainId);
   const { number, timestampMs, finalized } = await pool.onEndpoint(
     async (endpoint) => {
-      const head = await readHead(endpoint, chain);
+      const head = await readHead(endpoint, { chain, pool });
       // An endpoint that reports a head before it exists lacks this block too; history would wait
       // for it.
       await readHeaders(endpoint, [head.finalized]);

@@ -82,8 +82,8 @@ const chainSchema = z.strictObject({
    */
   verifyAfterMs: z.int().min(10).max(3_600_000).default(10_000),
   /**
-   * Maximum number of final blocks that a rewind takes back without a command, where the chain has
-   * replaced them. Default 1,000; 0: none.
+   * Maximum number of verified blocks that a rewind takes back without a command, where the chain
+   * has replaced them. Default 1,000; 0: none.
    */
   maxRewindBlocks: z.int().min(0).max(10_000_000).default(1_000),
 });

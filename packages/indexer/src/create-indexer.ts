@@ -159,7 +159,7 @@ function createContext(options: IndexerOptions): IndexerContext {
       onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
     });
     const outvoted = new Set<number>();
-    const trusted = createTrustedPool(pool, outvoted);
+    const trusted = createTrustedPool(pool, { outvoted, clock });
     const progress = createProgress({ chain: chain.name, logger, clock, terminal });
     return { chain, pool, trusted, outvoted, progress };
   });

@@ -17,7 +17,7 @@ import { findKnownBlock } from "./store/marks.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
 import { LeaseLostError } from "./store/writer-lease.ts";
-import { agreeOnBlock } from "./verify/agree-on-block.ts";
+import { voteOnFinal } from "./verify/vote-on-final.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 10_000;
@@ -30,7 +30,7 @@ const tellEveryMs = 1_000;
  * writer lease is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
-  const { chain, outvoted, logger, clock } = context;
+  const { chain, pool, outvoted, logger, clock } = context;
   const filling = createGapFilling(context, signal);
   const doubt = createDoubt(context, signal);
   const history = createHistoryFollower(context, { doubt, signal });
@@ -64,7 +64,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
    */
   async function prepare(): Promise<void> {
     const newest = await findFinalBlock(context.database.kysely, chain.chainId);
-    if (newest !== undefined) await agreeOnBlock(context, newest, signal);
+    if (newest !== undefined) await voteOnFinal(context, newest, signal);
     await findOpenings(context, signal);
   }
 
@@ -93,6 +93,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
         pollChain(handle, {
           window,
           chain,
+          pool,
           headEndpoint: isConfirming ? undefined : headEndpoint,
           findKnown,
         }),

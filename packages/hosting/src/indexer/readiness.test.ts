@@ -59,6 +59,11 @@ it("the indexing service is ready while one of its chains is served, and not onc
     body: { status: "ready", database: "healthy", role: "writer" },
   });
 
+  const isVerified = async () =>
+    (await service.indexer.status()).chains.every(({ finalized, tokens }) =>
+      tokens.every(({ verifiedTo }) => verifiedTo === finalized),
+    );
+  await expect.poll(isVerified, patience).toBe(true);
   await replaceFinalBlocks(first);
   await expect.poll(readReadiness, patience).toMatchObject({
     status: 200,

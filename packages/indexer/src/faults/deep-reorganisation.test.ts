@@ -6,7 +6,7 @@ import { addRequest } from "../store/requests.ts";
 import { enginesByDay } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
-import { expectExact, readStored } from "../testing/oracle.ts";
+import { expectExact, expectVerified, readStored } from "../testing/oracle.ts";
 import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
@@ -99,6 +99,8 @@ describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ 
     await devnet.mint({ to: seller, amount: 7n });
     await devnet.mine(finalDepth + 6);
     await expectExact(indexer, devnet, usdtOf(devnet));
+    // Blocks that are not verified are taken back without a command.
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
 
     await devnet.reorg({ depth: finalDepth + 9 });
     await devnet.mine(5);
@@ -147,6 +149,7 @@ describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ 
     const first = await start(100);
     await devnet.mine(finalDepth + 6);
     await expectExact(first, devnet, usdtOf(devnet));
+    await expectVerified(first, devnet, usdtOf(devnet), finalDepth);
     await devnet.reorg({ depth: finalDepth + 9 });
     await expect
       .poll(async () => (await first.status()).chains[0])
@@ -273,6 +276,7 @@ describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ 
     onTestFinished(() => indexer.close());
     await indexer.start();
     await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     const stored = await readStored(indexer, usdtOf(devnet));
     await devnet.reorg({ depth: finalDepth + 5 });
     await devnet.mine(1);

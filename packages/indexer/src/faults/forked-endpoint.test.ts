@@ -230,6 +230,58 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     expect(votes()).toBeLessThanOrEqual(before + 6);
   });
 
+  it("does not carry the index off by a head far above the others, and leaves no trace", async () => {
+    const { devnet, first, second, third } = await startFarFork();
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 100 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    first.cut();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+  });
+
+  it.each([
+    ["live", "answers"],
+    ["live", "is dead"],
+    ["history", "answers"],
+    ["history", "is dead"],
+  ])(
+    "is taken back when the others are back, if it was read alone far above them, in %s, and %s",
+    async (state, end) => {
+      const { devnet, fork, forkedAt, first, second, third } = await startFarFork();
+      const database = await createUrl();
+      const scene = { rpcUrls: [first.url, second.url, third.url], database };
+      second.cut();
+      third.cut();
+      const alone = await startFastIndexer({
+        ...scene,
+        chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 3_600_000 },
+      });
+      await expectExact(alone, fork, usdtOf(fork));
+      const { kysely } = await alone.database();
+      if (state === "history") await kysely.deleteFrom("indexer_window").execute();
+      await alone.close();
+      if (end === "is dead") first.cut();
+      second.mend();
+      third.mend();
+      const indexer = await startFastIndexer({
+        ...scene,
+        chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 100 },
+      });
+      const indexedTo = async () => (await readChain(indexer))?.tokens[0]?.indexedTo;
+      await expect.poll(indexedTo, { timeout: 30_000 }).toBe(forkedAt);
+      await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+      await devnet.mine(finalDepth);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    },
+  );
+
   it("raises doubt with its head below the final block, with the true lag, and ends it", async () => {
     const devnet = await startUsedChain();
     const forkedAt = (await devnet.client.getBlockNumber()) - BigInt(finalDepth);
@@ -270,6 +322,20 @@ async function startForked() {
   await fork.mint({ to: fork.accounts.seller.address, amount: 999n });
   await fork.mine(4 * finalDepth);
   return { devnet, fork, forkedAt: Number(head) };
+}
+
+/** The same with a fork that is far longer, behind the first of three endpoints. */
+async function startFarFork() {
+  const { devnet, fork, forkedAt } = await startForked();
+  await fork.mine(200);
+  await fork.mint({ to: fork.accounts.seller.address, amount: 999n });
+  await fork.mine(finalDepth);
+  const [first, second, third] = await Promise.all([
+    startFaultProxy(fork.rpcUrl),
+    startFaultProxy(devnet.rpcUrl),
+    startFaultProxy(devnet.rpcUrl),
+  ]);
+  return { devnet, fork, forkedAt, first, second, third };
 }
 
 async function readChain(indexer: Indexer) {

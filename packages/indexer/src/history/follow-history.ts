@@ -7,6 +7,7 @@ import { pollEverywhere } from "../live/poll-everywhere.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import { readNextRequest } from "../store/requests.ts";
+import { voteOnFinal } from "../verify/vote-on-final.ts";
 
 /** Maximum wait of a request for a round of history, beside the write under way. */
 const requestPollIntervalMs = 1_000;
@@ -28,7 +29,7 @@ export function createHistoryFollower(
   context: ChainContext,
   { doubt, signal }: { doubt: Doubt; signal: AbortSignal },
 ): HistoryFollower {
-  const { chain, database, clock } = context;
+  const { chain, database, pool, clock } = context;
   const { chainId } = chain;
   /**
    * Was written before another endpoint disagreed: the newest block may be of the new chain
@@ -39,7 +40,7 @@ export function createHistoryFollower(
   async function poll(known: BlockId | undefined) {
     return pollEverywhere(
       context,
-      (handle) => pollPast(handle, { chain, known, findKnown }),
+      (handle) => pollPast(handle, { chain, pool, known, findKnown }),
       signal,
     );
   }
@@ -65,6 +66,7 @@ export function createHistoryFollower(
           return leave();
         }
         oldest = await findKnown(Number.MAX_SAFE_INTEGER);
+        if (oldest !== undefined) await voteOnFinal(context, oldest, round.signal);
       } catch {
         // The round meets the same endpoints and the same database; its failure is the reported
         // one.

@@ -3,12 +3,11 @@ import type { ChainConfiguration } from "../configuration.ts";
 import { readHeaders } from "../rpc/block-header.ts";
 import { type Head, readHead } from "../rpc/read-head.ts";
 import type { BlockId } from "../store/block-id.ts";
+import { farBlocks, type TrustedPool } from "../trusted-pool.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
 /** Maximum number of blocks in one event. */
 const blocksAtOnce = 32;
-/** Number of missing final blocks from which on ranges are faster. */
-const farBehind = 64;
 
 /** Finds the newest known block up to a number. */
 type FindKnown = (number: number) => Promise<BlockId | undefined>;
@@ -17,6 +16,7 @@ export interface PollOptions {
   /** Ascending, without gaps, the first is the base. */
   window: readonly [BlockId, ...BlockId[]];
   chain: Pick<ChainConfiguration, "finality">;
+  pool: Pick<TrustedPool, "checkHead">;
   /** The endpoint that reported the newest block of the window; undefined after a start. */
   headEndpoint: number | undefined;
   findKnown: FindKnown;
@@ -36,9 +36,9 @@ export interface PollOptions {
  */
 export async function pollChain(
   endpoint: RpcEndpointHandle,
-  { window, chain, headEndpoint, findKnown }: PollOptions,
+  { window, chain, pool, headEndpoint, findKnown }: PollOptions,
 ): Promise<SyncEvent> {
-  const head = await readHead(endpoint, chain);
+  const head = await readHead(endpoint, { chain, pool });
   const [base, ...rest] = window;
   const tip = rest.at(-1) ?? base;
   // The base is final, so an endpoint without it lags, or is on another chain.
@@ -52,7 +52,7 @@ export async function pollChain(
     case "unchanged":
       return { type: "unchanged", head };
     case "advanced": {
-      if (head.finalized <= tip.number + farBehind)
+      if (head.finalized <= tip.number + farBlocks)
         return { type: "advanced", head, blocks: change.blocks.map(toBlockId) };
       // The window is given up for good only if that block is there.
       await readHeaders(endpoint, [head.finalized]);
@@ -73,11 +73,12 @@ export async function pollPast(
   endpoint: RpcEndpointHandle,
   {
     chain,
+    pool,
     known,
     findKnown,
-  }: { chain: PollOptions["chain"]; known: BlockId | undefined; findKnown: FindKnown },
+  }: Pick<PollOptions, "chain" | "pool" | "findKnown"> & { known: BlockId | undefined },
 ): Promise<SyncEvent> {
-  const head = await readHead(endpoint, chain);
+  const head = await readHead(endpoint, { chain, pool });
   if (known === undefined) return { type: "unchanged", head };
   return compareBelow(endpoint, { head, base: known, findKnown });
 }

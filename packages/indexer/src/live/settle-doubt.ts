@@ -2,6 +2,7 @@ import type { RpcEndpointHandle } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
+import { findVerifiedTo } from "../store/coverage.ts";
 import { addRequest } from "../store/requests.ts";
 import { findCommonBlock } from "./find-common-block.ts";
 import type { SyncEvent } from "./sync-event.ts";
@@ -24,22 +25,27 @@ export async function settleDoubt(
     unasked,
   }: { endpoint: RpcEndpointHandle; doubtedForMs: number; unasked: number | undefined },
 ): Promise<void> {
-  const { chain, database, lease, logger } = context;
+  const { chain, database, tokens, lease, logger } = context;
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
   const { base, replaced, found, head } = event;
+  const { kysely } = database;
   const below = replaced.number;
   // A second reading under way would take the new blocks for the right form of the old ones.
   context.rewrites.count += 1;
-  const { common, doubtedFrom } = await findCommonBlock(endpoint, database.kysely, {
+  const { common, doubtedFrom } = await findCommonBlock(endpoint, kysely, {
     chainId,
     below,
   });
-  const depth = common === undefined ? undefined : base.number - common.number;
+  const { state } = await readChain(database, chainId);
+  // Blocks that are not verified were not final. A stopped chain waits for its command all the
+  // same, for a request to verify makes all of it unverified.
+  const verifiedTo = state === "stopped" ? base.number : await findVerifiedTo(kysely, tokens);
+  const top = Math.min(base.number, verifiedTo);
+  const depth = common === undefined ? undefined : Math.max(0, top - common.number);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
   const isTooDeep = depth === undefined || depth > maxRewindBlocks;
   const isRewound = isDue && !isTooDeep;
   // A chain that an earlier process has stopped stays so, and names its way out, until a decision.
-  const { state } = await readChain(database, chainId);
   const isStopped = isTooDeep && (isDue || state === "stopped");
   const change = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
   const problem = isStopped

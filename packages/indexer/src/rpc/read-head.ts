@@ -6,6 +6,7 @@ import {
   type RpcEndpointHandle,
 } from "@coinslot/chain";
 import type { ChainConfiguration } from "../configuration.ts";
+import type { TrustedPool } from "../trusted-pool.ts";
 
 /** An endpoint's newest block. */
 export interface Head {
@@ -18,17 +19,21 @@ export interface Head {
 
 /**
  * An endpoint's newest block, and its newest final one. That follows the endpoint's own answer
- * where the chain has it, else the depth.
+ * where the chain has it, else the depth. Throws where the head may be made up.
  */
 export async function readHead(
   endpoint: RpcEndpointHandle,
-  { finality }: Pick<ChainConfiguration, "finality">,
+  {
+    chain: { finality },
+    pool,
+  }: { chain: Pick<ChainConfiguration, "finality">; pool: Pick<TrustedPool, "checkHead"> },
 ): Promise<Head> {
   const calls = [blockByNumber("latest")];
   if (finality.finalizedTag) calls.push(blockByNumber("finalized"));
   const [first, second] = await endpoint.requestMany(calls);
   const header = headerIn(endpoint, first, { block: "latest", parse: parseBlockHeader });
   const number = Number(header.number);
+  await pool.checkHead(endpoint, number);
   const tagged = second?.ok ? parseBlockHeader(second.result)?.number : undefined;
   const finalized = tagged === undefined ? number - finality.depth : Number(tagged);
   return {

@@ -151,3 +151,12 @@ export async function uncoverAbove(
     .execute();
   return new Set(gone.map((row) => row.token_id));
 }
+
+/** The newest verified block of any of the tokens; -1: none. */
+export async function findVerifiedTo(
+  kysely: Kysely<IndexerSchema>,
+  tokens: readonly KnownToken[],
+): Promise<number> {
+  const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
+  return Math.max(0, ...tokens.map(({ id }) => verified.get(id)?.at(-1)?.next ?? 0)) - 1;
+}

@@ -3,6 +3,7 @@ import type { ChainContext } from "../chain-context.ts";
 import { parseHeader } from "../rpc/block-header.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
+import { farBlocks } from "../trusted-pool.ts";
 
 /** The outcome of a vote about an indexed block. */
 export interface Agreement {
@@ -12,6 +13,8 @@ export interface Agreement {
   isShared: boolean;
   /** The reason for which the blocks above it may not. */
   problem: string | undefined;
+  /** Two endpoints call this block the newest one, far below the block of the question. */
+  deniedAbove?: number;
 }
 
 interface Vote {
@@ -19,6 +22,8 @@ interface Vote {
   /** The block of the question; undefined: the endpoint calls no known block final. */
   block: BlockId | undefined;
   isSame: boolean;
+  /** Its newest block, where that is below the one of the question. */
+  head?: number;
 }
 
 /**
@@ -30,10 +35,13 @@ interface Vote {
  * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
  * until another one answers. One with its head below the block votes about the newest known block
  * that it reaches. So does one whose newest final block is below, by its `finalized` tag. Higher
- * blocks wait for it: what one endpoint alone calls final is not.
+ * blocks wait for it: what one endpoint alone calls final is not. Two whose heads are far below the
+ * block deny it, unless more have it: those are outvoted. Lagging endpoints deny nothing.
  */
 export async function agreeOnBlock(
-  context: Pick<ChainContext, "chain" | "database" | "logger" | "pool" | "outvoted">,
+  context: Pick<ChainContext, "chain" | "database" | "logger" | "outvoted"> & {
+    pool: Pick<ChainContext["pool"], "endpoints" | "compareHeads">;
+  },
   top: BlockId,
   signal: AbortSignal,
 ): Promise<Agreement> {
@@ -49,14 +57,17 @@ export async function agreeOnBlock(
     .filter(({ isSame }) => isSame)
     .sort((a, b) => (b.block?.number ?? -1) - (a.block?.number ?? -1));
   const differing = votes.filter(({ isSame }) => !isSame);
+  const deniedAbove = await findDenied(context, agreeing, top);
+  signal.throwIfAborted();
   if (differing.length !== agreeing.length) {
     const isMajority = agreeing.length > differing.length;
-    for (const { endpoint, isSame } of votes)
-      if (isSame === isMajority) outvoted.delete(endpoint);
+    for (const { endpoint, isSame, block } of votes)
+      if (isSame === isMajority && !(deniedAbove !== undefined && block === top))
+        outvoted.delete(endpoint);
       else if (!outvoted.has(endpoint)) {
         outvoted.add(endpoint);
         const facts = { chain: chain.name, endpoint, block: top.number };
-        logger.error(facts, "An endpoint is not read: most others have another final block");
+        logger.error(facts, "An endpoint is not read: most others deny its final block");
       }
   }
   if (differing.length > 0 && differing.length >= agreeing.length) {
@@ -71,12 +82,37 @@ export async function agreeOnBlock(
   const agreed = second?.block;
   const isAlone = first !== undefined && first.block !== agreed;
   const above = agreed === undefined ? "All blocks" : `Blocks above ${agreed.number}`;
+  if (deniedAbove !== undefined)
+    return {
+      agreed,
+      isShared: false,
+      problem: `Blocks above ${deniedAbove} are unknown to all endpoints but one`,
+      deniedAbove,
+    };
   const standing = chain.finality.finalizedTag ? "final at" : "known to";
   return {
     agreed,
     isShared: agreeing.length > 1 && !isAlone,
     problem: isAlone ? `${above} are ${standing} endpoint ${first.endpoint} alone` : undefined,
   };
+}
+
+/** The newest block of the two that deny the block of the question; undefined: it is not denied. */
+async function findDenied(
+  { pool }: { pool: Pick<ChainContext["pool"], "compareHeads"> },
+  agreeing: readonly Vote[],
+  top: BlockId,
+): Promise<number | undefined> {
+  const having = agreeing.filter(({ block }) => block === top);
+  const below = agreeing.filter(({ head = top.number }) => head + farBlocks < top.number);
+  if (below.length < 2 || below.length <= having.length) return undefined;
+  const heads = await pool.compareHeads();
+  const isAwake = ({ endpoint }: Vote) =>
+    heads.some((head) => head.endpoint === endpoint && !head.isLagging);
+  const denying = below.filter(isAwake).flatMap(({ head }) => head ?? []);
+  if (denying.length <= having.length) return undefined;
+  const [, second] = denying.sort((a, b) => b - a);
+  return second;
 }
 
 /** Undefined: the endpoint does not answer. */
@@ -91,10 +127,12 @@ async function vote(
   const reached = hash === undefined ? await findHead() : final;
   if (reached === undefined || reached >= top.number) return undefined;
   const number = Math.min(reached, final);
+  const head = hash === undefined ? { head: reached } : {};
   const known = await findKnownBlock(kysely, { chainId, number });
-  if (known === undefined) return { endpoint: endpoint.endpoint, block: undefined, isSame: true };
+  if (known === undefined)
+    return { endpoint: endpoint.endpoint, block: undefined, isSame: true, ...head };
   const below = await ask(known);
-  return below.hash === undefined ? undefined : voteOf(known, below.hash);
+  return below.hash === undefined ? undefined : { ...voteOf(known, below.hash), ...head };
 
   /** The block's hash at the endpoint, and its newest final block: infinity without a tag. */
   async function ask({ number }: BlockId): Promise<{ hash: string | undefined; final: number }> {

@@ -8,9 +8,9 @@ import { readCoverage } from "../store/coverage.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import { readWindow } from "../store/window.ts";
 import { LeaseLostError } from "../store/writer-lease.ts";
-import { agreeOnBlock } from "./agree-on-block.ts";
 import { planVerification } from "./plan-verification.ts";
 import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
+import { voteOnFinal } from "./vote-on-final.ts";
 
 /**
  * Reads final blocks for the second time, and mends those that were stored wrongly. It works in
@@ -78,7 +78,7 @@ async function verifyOnce(
   const plan = (end: number) => planVerification(tokens, { indexed, verified, next: end });
   const isDue = owed.vote || plan(next).length > 0;
   const newest = isDue ? await findNewestFinal(context, next - 1) : undefined;
-  const agreement = newest && (await agreeOnBlock(context, newest, signal));
+  const agreement = newest && (await voteOnFinal(context, newest, signal));
   if (agreement !== undefined) owed.vote = !agreement.isShared;
   const problem = agreement?.problem;
   if (problem !== undefined)

@@ -1,0 +1,44 @@
+import type { ChainContext } from "../chain-context.ts";
+import type { BlockId } from "../store/block-id.ts";
+import { findVerifiedTo } from "../store/coverage.ts";
+import { addRequest, readNextRequest } from "../store/requests.ts";
+import { type Agreement, agreeOnBlock } from "./agree-on-block.ts";
+
+/**
+ * Votes about a final block, and requests the rewind of blocks that two endpoints deny by their
+ * heads. One endpoint alone may have shown them, while the others did not answer. As in doubt, a
+ * rewind without a command takes back `maxRewindBlocks` verified blocks at most.
+ */
+export async function voteOnFinal(
+  context: ChainContext,
+  block: BlockId,
+  signal: AbortSignal,
+): Promise<Agreement> {
+  const { chain, database, tokens, lease, logger, rewrites } = context;
+  const { chainId, maxRewindBlocks } = chain;
+  const { kysely, dialect } = database;
+  const agreement = await agreeOnBlock(context, block, signal);
+  const { deniedAbove } = agreement;
+  if (deniedAbove === undefined) return agreement;
+  const depth = (await findVerifiedTo(kysely, tokens)) - deniedAbove;
+  if (depth > maxRewindBlocks) {
+    const remedy = `coinslot indexer rewind --chain ${chain.name} --to ${deniedAbove}`;
+    return {
+      ...agreement,
+      problem: `${agreement.problem}. Of these, ${depth} are verified, more than maxRewindBlocks: ${remedy}`,
+    };
+  }
+  const pending = await readNextRequest(kysely, { chainId, isDoubted: true });
+  if (pending?.kind === "rewind") return agreement;
+  logger.error(
+    { chain: chain.name, above: deniedAbove },
+    "Blocks that do not exist are taken back",
+  );
+  // A second reading under way would write blocks that are about to go.
+  rewrites.count += 1;
+  const from = deniedAbove + 1;
+  await lease.write((transaction) =>
+    addRequest(transaction, dialect, { chainId, kind: "rewind", from }).then(() => undefined),
+  );
+  return agreement;
+}
