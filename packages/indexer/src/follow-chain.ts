@@ -36,6 +36,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   const history = createHistoryFollower(context, { doubt, signal });
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
+  /** The time of the last change, or of the last search for one at every endpoint. */
+  let changedAt = clock.now();
   let pauseMs = firstPauseMs;
   let isPrepared = false;
   try {
@@ -87,6 +89,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     if (!isNotEmpty(window)) return history.step();
     // An outvoted endpoint's fork is left also for a shorter chain.
     if (headEndpoint !== undefined && outvoted.has(headEndpoint)) headEndpoint = undefined;
+    const isStale = clock.now() - changedAt > chain.staleAfterMs;
     const { event, endpoint, unasked } = await pollEverywhere(
       context,
       (handle, isConfirming) =>
@@ -97,8 +100,9 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
           headEndpoint: isConfirming ? undefined : headEndpoint,
           findKnown,
         }),
-      signal,
+      { signal, isStale },
     );
+    if (isStale || event.type !== "unchanged") changedAt = clock.now();
     if (event.type === "beyond-finality") {
       // Gap filling would read blocks of the new chain among those of the old one.
       await filling.stop();

@@ -11,6 +11,8 @@ export type TrustedPool = Pick<RpcPool, "onEndpoint" | "endpoints" | "compareHea
    * other one answers, any head is taken.
    */
   checkHead(endpoint: RpcEndpointHandle, head: number): Promise<void>;
+  /** Reads at this endpoint first, until it fails. */
+  lead(endpoint: number): void;
 };
 
 /** Number of blocks from which on a head, or a gap of final blocks, is far away. */
@@ -30,6 +32,7 @@ export function createTrustedPool(
   /** The second-highest head, when it was last asked for. */
   let second = Number.NEGATIVE_INFINITY;
   let aloneAt = Number.NEGATIVE_INFINITY;
+  let leader: RpcEndpointHandle | undefined;
 
   return {
     endpoints,
@@ -50,7 +53,22 @@ export function createTrustedPool(
       const details = `its head ${head} is far above ${second}, which another has: it may be made up`;
       throw endpointProblem(endpoint, { kind: "malformed", details });
     },
+    lead(number) {
+      leader = endpoints.find(({ endpoint }) => endpoint === number);
+    },
     async onEndpoint(read, options) {
+      const first = leader;
+      const isFarEnough =
+        options?.minBlock === undefined || (first?.head() ?? -1n) >= options.minBlock;
+      if (first !== undefined && isFarEnough && !outvoted.has(first.endpoint)) {
+        try {
+          return await read(first);
+        } catch {
+          options?.signal?.throwIfAborted();
+          // The others are asked, and this one in its turn.
+          leader = undefined;
+        }
+      }
       return pool.onEndpoint(async (endpoint) => {
         if (!outvoted.has(endpoint.endpoint)) return read(endpoint);
         const details = "more endpoints have another final block";

@@ -1,6 +1,7 @@
+import { toHex } from "viem";
 import { describe, expect, it } from "vitest";
 import { enginesByDay } from "../testing/engines.ts";
-import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { changing, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
@@ -32,6 +33,33 @@ describe.each(enginesByDay)("a stalled head, on $engine", ({ createUrl }) => {
     proxy.mend();
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 2n });
     await becomes("healthy");
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it("of the first of three endpoints hides no block from the index, with a fresh time", async () => {
+    const devnet = await startUsedChain();
+    const [frozen, second, third] = await Promise.all([
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const indexer = await startFastIndexer({
+      rpcUrls: [frozen.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { staleAfterMs: 700, requestTimeoutMs: 12_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const { number, hash, parentHash } = await devnet.client.getBlock();
+    const head = { number: toHex(number), hash, parentHash };
+    frozen.set(
+      changing("eth_getBlockByNumber", (answer, { params }) =>
+        params[0] === "latest"
+          ? { ...answer, result: { ...head, timestamp: toHex(Math.floor(Date.now() / 1_000)) } }
+          : answer,
+      ),
+    );
+    // Too few blocks for the endpoint to count as lagging.
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 });

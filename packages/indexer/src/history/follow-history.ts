@@ -41,7 +41,7 @@ export function createHistoryFollower(
     return pollEverywhere(
       context,
       (handle) => pollPast(handle, { chain, pool, known, findKnown }),
-      signal,
+      { signal },
     );
   }
 

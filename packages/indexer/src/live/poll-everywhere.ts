@@ -16,22 +16,35 @@ export interface Poll {
  * has it is followed. An endpoint whose head is below the block says nothing of it: it could not be
  * asked. Outvoted endpoints are not asked.
  *
+ * `isStale`: nothing has changed for too long. The others are asked, for the endpoint may show an
+ * old head for ever. One that has blocks on top of ours is followed, until it fails.
+ *
  * `isConfirming`: the others are asked for the block itself, so a chain shorter than the indexed
  * one counts, too.
  */
 export async function pollEverywhere(
   { pool, outvoted }: Pick<ChainContext, "pool" | "outvoted">,
   read: (handle: RpcEndpointHandle, isConfirming: boolean) => Promise<SyncEvent>,
-  signal: AbortSignal,
+  { signal, isStale = false }: { signal: AbortSignal; isStale?: boolean },
 ): Promise<Poll> {
   const { event, endpoint } = await pool.onEndpoint(
     async (handle) => ({ event: await read(handle, false), endpoint: handle.endpoint }),
     { signal },
   );
+  const others = pool.endpoints.filter(
+    (other) => other.endpoint !== endpoint && !outvoted.has(other.endpoint),
+  );
+  if (event.type === "unchanged" && isStale)
+    for (const other of others) {
+      const found = await read(other, true).catch(() => undefined);
+      signal.throwIfAborted();
+      if (found?.type !== "advanced" && found?.type !== "fell-behind") continue;
+      pool.lead(other.endpoint);
+      return { event: found, endpoint: other.endpoint, unasked: undefined };
+    }
   if (event.type !== "beyond-finality") return { event, endpoint, unasked: undefined };
   let unasked: number | undefined;
-  for (const other of pool.endpoints) {
-    if (other.endpoint === endpoint || outvoted.has(other.endpoint)) continue;
+  for (const other of others) {
     try {
       const found = await read(other, true);
       if (found.type === "beyond-finality") continue;
