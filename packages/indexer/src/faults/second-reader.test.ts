@@ -146,7 +146,24 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     await expectDispute(indexer);
   }, 120_000);
 
-  it("disputes a block alone that a third one has lost, and no block around it", async () => {
+  it("is mended beside a third one that is dead for good", async () => {
+    const devnet = await startUsedChain(30);
+    const [first, third] = await Promise.all([
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    first.set(each(hideBlock(20)));
+    third.cut();
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, devnet.rpcUrl, third.url],
+      database: await createUrl(),
+      chain: { requestTimeoutMs: 12_000, verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    expect((await indexer.status()).chains[0]).toMatchObject({ repairedBlocks: 1 });
+  }, 120_000);
+
+  it("disputes a block alone that the other one has lost, and no block around it", async () => {
     const devnet = await startUsedChain();
     const { others, seller } = devnet.accounts;
     const last = others[5]?.address ?? seller.address;
@@ -156,7 +173,7 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     await devnet.mine(6);
     await devnet.mint({ to: last, amount: 6n });
     await devnet.mine(finalDepth);
-    const [first, third] = await Promise.all([
+    const [first, second] = await Promise.all([
       startFaultProxy(devnet.rpcUrl),
       startFaultProxy(devnet.rpcUrl),
     ]);
@@ -165,13 +182,13 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     first.set(
       changing("eth_getLogs", (answer) => ({ ...answer, result: logsOf(answer).map(lie) })),
     );
-    third.set(
+    second.set(
       changing("eth_getBlockByNumber", (answer, { params }) =>
         Number(params[0]) === wrong ? errorAnswer(answer, -32_000, "Not now") : answer,
       ),
     );
     const indexer = await startFastIndexer({
-      rpcUrls: [first.url, devnet.rpcUrl, third.url],
+      rpcUrls: [first.url, second.url],
       database: await createUrl(),
       chain: { requestTimeoutMs: 12_000, verifyAfterMs: 1_000 },
     });
@@ -184,7 +201,7 @@ describe.each(enginesByDay)("a node that hides transfers, on $engine", ({ create
     };
     await expect.poll(() => finalOf(last), { timeout: 60_000 }).toEqual([true]);
     expect(await finalOf(seller.address)).toEqual([false]);
-    third.set(honest);
+    second.set(honest);
     await expect.poll(() => finalOf(seller.address), { timeout: 60_000 }).toEqual([true]);
   }, 130_000);
 });

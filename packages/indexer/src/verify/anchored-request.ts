@@ -101,10 +101,11 @@ interface BlocksToMend {
  * it does not make its hash, while this endpoint's does.
  *
  * Throws also while another endpoint does not answer. Silence is no consent, and an endpoint that
- * lies may come with an outage of the honest one. Only an endpoint on a fork has no say.
+ * lies may come with an outage of the honest one. Of three or more it is enough that one other
+ * names the same blocks. An endpoint that is on a fork, or outvoted, has no say.
  */
 export async function confirmBlocks(
-  { pool }: Pick<ChainContext, "pool">,
+  { pool, outvoted }: Pick<ChainContext, "pool" | "outvoted">,
   endpoint: RpcEndpointHandle,
   { anchor, blocks, signal }: BlocksToMend,
 ): Promise<void> {
@@ -116,12 +117,15 @@ export async function confirmBlocks(
         kind: "behind",
         details: `its block ${block.number} is another one each time`,
       });
+  let silence: ContradictionError | undefined;
+  let isShared = false;
   for (const other of pool.endpoints) {
-    if (other.endpoint === endpoint.endpoint) continue;
+    if (other.endpoint === endpoint.endpoint || outvoted.has(other.endpoint)) continue;
     const named = await nameBlocks(other, anchor, { blocks, signal }).catch((cause: unknown) => {
       signal.throwIfAborted();
       const message = `Endpoint ${other.endpoint} does not confirm the blocks to be mended`;
-      throw new ContradictionError(message, { cause });
+      silence ??= new ContradictionError(message, { cause });
+      return undefined;
     });
     // Not the header of `own`: it may leave out the root that the receipts had.
     const contradiction = named?.find((theirs, index) => {
@@ -132,7 +136,9 @@ export async function confirmBlocks(
       throw new ContradictionError(
         `Endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
       );
+    isShared ||= named?.every(({ header }, index) => isSameBlock(blocks[index], header)) === true;
   }
+  if (silence !== undefined && !(isShared && pool.endpoints.length > 2)) throw silence;
 }
 
 /**
@@ -140,7 +146,7 @@ export async function confirmBlocks(
  * `ContradictionError`: such blocks wait for their own range, and it does not wait for them.
  */
 export async function areConfirmed(
-  context: Pick<ChainContext, "pool">,
+  context: Pick<ChainContext, "pool" | "outvoted">,
   endpoint: RpcEndpointHandle,
   question: BlocksToMend,
 ): Promise<boolean> {
