@@ -5,7 +5,7 @@ import { enginesByDay } from "../testing/engines.ts";
 import { changing, logsOf, rangeOf, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { readStored } from "../testing/oracle.ts";
-import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 /** A node that leaves logs out of the answers for ranges. */
 function lacking(isLost: (block: number, asked: { from: number; to: number }) => boolean) {
@@ -65,6 +65,6 @@ describe.each(enginesByDay)("answers without their last logs, on $engine", ({ cr
   ) {
     const tokens = [{ name: "usdt", address: devnet.token, startBlock, decimals: 6 }];
     const chain = { tokens, maxBlocksPerRequest, verifyAfterMs: 50 };
-    return startIndexer({ rpcUrls: [rpcUrl], database: await createUrl(), chain });
+    return startFastIndexer({ rpcUrls: [rpcUrl], database: await createUrl(), chain });
   }
 });

@@ -16,14 +16,18 @@ const withoutTimes = (answer: Answer) => ({
   result: logsOf(answer).map(({ blockTimestamp, ...log }) => log),
 });
 
-it("times that the first endpoint has made up are mended where logs have none", async () => {
+it.each([
+  ["first", true],
+  ["second", false],
+])("times that the %s endpoint has made up are mended where logs have none", async (_, isFirst) => {
   if (sqlite === undefined) throw new Error("No engine");
-  const devnet = await startUsedChain(30);
+  const devnet = await startUsedChain(isFirst ? 30 : 2);
   const [first, second] = await Promise.all([
     startFaultProxy(devnet.rpcUrl),
     startFaultProxy(devnet.rpcUrl),
   ]);
-  first.set(async ({ calls, forward, reply }) => {
+  const [liar, other] = isFirst ? [first, second] : [second, first];
+  liar.set(async ({ calls, forward, reply }) => {
     const answers = await forward();
     reply(
       answers.map((answer, index) => {
@@ -36,7 +40,7 @@ it("times that the first endpoint has made up are mended where logs have none", 
       }),
     );
   });
-  second.set(changing("eth_getLogs", withoutTimes));
+  other.set(changing("eth_getLogs", withoutTimes));
   const indexer = await startFastIndexer({
     rpcUrls: [first.url, second.url],
     database: await sqlite.createUrl(),

@@ -161,9 +161,11 @@ export async function areConfirmed(
 
 /** Compares the fields that both name. */
 function isSameBlock(one: BlockHeader | undefined, other: BlockHeader): boolean {
-  const { hash, receiptsRoot } = other;
+  const { hash, timestampMs, receiptsRoot } = other;
   return (
-    one?.hash === hash && (one.receiptsRoot ?? receiptsRoot) === (receiptsRoot ?? one.receiptsRoot)
+    one?.hash === hash &&
+    one.timestampMs === timestampMs &&
+    (one.receiptsRoot ?? receiptsRoot) === (receiptsRoot ?? one.receiptsRoot)
   );
 }
 

@@ -61,7 +61,7 @@ export interface RangeQuestion extends VerificationQuestion {
 /** Number of blocks decided by their receipts before an answer is thrown away, or taken. */
 const proofsAtOnce = 8;
 /** Number of blocks mended before the range is read again: a mend is one transaction. */
-const maxMends = 64;
+export const maxMends = 64;
 
 /**
  * Reads a range for the second time, and decides every difference by receipts. Some blocks are

@@ -8,7 +8,7 @@ import { readWindow } from "../store/window.ts";
 import { chooseRange } from "./choose-range.ts";
 import { ContradictionError } from "./contradiction-error.ts";
 import { createSecondReaders, type SecondReaders } from "./second-readers.ts";
-import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
+import { maxMends, type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
 import { writeVerdict } from "./write-verdict.ts";
 
 /**
@@ -57,6 +57,8 @@ export async function verifySegment(
   let span = maxBlocksPerRequest;
   let reach = maxBlocksPerRequest;
   let failures = 0;
+  /** Consecutive mends of a range that is not decided yet. */
+  let begun = 0;
   /** Whether an endpoint has answered for the range, and did not agree. */
   let isAnswered = false;
   let cause: unknown;
@@ -72,6 +74,7 @@ export async function verifySegment(
       disputes.push(new DisputedRangeError(chosen.range, cause));
       from = chosen.range.next;
       failures = 0;
+      begun = 0;
       isAnswered = false;
       continue;
     }
@@ -88,13 +91,17 @@ export async function verifySegment(
       if (verdict.kind === "agreed") {
         from = chosen.range.next;
         failures = 0;
+        begun = 0;
         isAnswered = false;
         readers.agreed();
         span = Math.min(maxBlocksPerRequest, 2 * span);
         reach = Math.min(maxBlocksPerRequest, 2 * reach);
         continue;
       }
-      if (verdict.kind === "begun" && verdict.differences.length > 0) continue;
+      // Endpoints that do not agree, and their providers' limits of requests, need time.
+      await sleep(clock, pauseMs, signal);
+      const isMended = verdict.kind === "begun" && verdict.differences.length > 0;
+      if (isMended && ++begun < attempts + width / maxMends) continue;
       failures += 1;
       isAnswered = true;
       readers.refused({ isContradiction: true });
