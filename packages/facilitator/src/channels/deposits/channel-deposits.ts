@@ -19,7 +19,7 @@ import type { EscrowContext } from "../channels-context.ts";
 import { mirrorChannels } from "../watch/mirror-channels.ts";
 import { hasCode, isNonceUsed, passesTrial, readBalance } from "./deposit-evidence.ts";
 import { depositGasLimit } from "./deposit-gas.ts";
-import { followDeposits } from "./send-deposits.ts";
+import { type DepositPages, followDeposits } from "./send-deposits.ts";
 
 /** Deposits on one network, in one process. */
 export interface ChannelDeposits {
@@ -83,11 +83,12 @@ export function startDeposits(
   const { context, settlement, place } = channels;
   const { ledger, clock, logger, times } = context;
   const { network } = settlement;
+  const pages: DepositPages = { pending: undefined, executed: undefined };
   let isStopped = false;
   const pollMs = () => Math.max(minPollMs, Math.min(network.pollMs, network.blocks.blockTimeMs()));
   const polling = startPollLoop(clock, async () => {
     try {
-      const found = await followDeposits(channels, { callerGasPerHour });
+      const found = await followDeposits(channels, { callerGasPerHour, pages });
       if (found === "pending") return pollMs();
       // A process that has died may have left some, and a message may be lost.
       return found === "settling" ? times.settlingMs : times.sweepMs;

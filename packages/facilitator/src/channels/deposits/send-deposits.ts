@@ -23,7 +23,7 @@ import {
   type TimedBlock,
 } from "./deposit-evidence.ts";
 import { depositGasLimit, usedMuchGas } from "./deposit-gas.ts";
-import { forgetUses, isUsedFinally } from "./is-used-finally.ts";
+import { type DepthLook, isUsedAtDepth } from "./is-used-at-depth.ts";
 
 /** Deposits in one look, of each kind. */
 const page = 200;
@@ -40,25 +40,31 @@ const failures = {
   inVain: "invalid_batch_settlement_evm_deposit_transaction_failed",
 } as const satisfies Record<string, ChannelRefusalReason>;
 
+/** The last deposits of the last pages, where there may be more. */
+export interface DepositPages {
+  pending: OpenDeposit | undefined;
+  executed: OpenDeposit | undefined;
+}
+
 /**
- * Brings each open deposit on: queued ones are tried and sent, sent ones are followed, and executed
+ * Brings open deposits on, page by page: queued ones are tried and sent, sent ones are followed, and executed
  * ones end once they are final. A process may die at any step, and any process goes on.
  *
+ * @param options.pages of the looks of this process: deposits that wait hold up none behind them
  * @returns `pending`: one has no outcome yet. `settling`: one is not final. `idle`: all have ended
  * @throws RpcError, DatabaseError where nothing can be read
  */
 export async function followDeposits(
   channels: EscrowContext,
-  { callerGasPerHour }: Pick<Look, "callerGasPerHour">,
+  { callerGasPerHour, pages }: Pick<Look, "callerGasPerHour"> & { pages: DepositPages },
 ): Promise<"pending" | "settling" | "idle"> {
   const { context, settlement, place } = channels;
-  const { ledger, logger } = context;
+  const { logger } = context;
   const { network } = settlement;
-  const pending = await findOpenDeposits(ledger, { ...place, isExecuted: false, limit: page });
-  const executed = await findOpenDeposits(ledger, { ...place, isExecuted: true, limit: page });
+  const pending = await nextPage(channels, pages, "pending");
+  const executed = await nextPage(channels, pages, "executed");
   const open = [...pending, ...executed];
   if (open.length === 0) return "idle";
-  forgetUses(network, open);
   const head = Number((await network.watcher.read(network.pollMs / 2)).number);
   const blocks = new Map<number, Promise<TimedBlock | undefined>>();
   const look: Look = {
@@ -83,13 +89,24 @@ export async function followDeposits(
   return pending.length > 0 ? "pending" : "settling";
 }
 
-/** One look at the chain. */
-interface Look {
-  head: number;
+/** The page behind the last one; after the end, the first one. */
+async function nextPage(
+  { context: { ledger }, place }: EscrowContext,
+  pages: DepositPages,
+  kind: keyof DepositPages,
+): Promise<OpenDeposit[]> {
+  const all = { ...place, isExecuted: kind === "executed", limit: page };
+  let found = await findOpenDeposits(ledger, { ...all, after: pages[kind] });
+  if (found.length === 0 && pages[kind] !== undefined) {
+    found = await findOpenDeposits(ledger, all);
+  }
+  pages[kind] = found.length < page ? undefined : found.at(-1);
+  return found;
+}
+
+interface Look extends DepthLook {
   /** Gas of one caller of a hosted facilitator in an hour. */
   callerGasPerHour: bigint;
-  /** The block so many below the head. */
-  blockAt(depth: number): Promise<TimedBlock | undefined>;
 }
 
 async function followDeposit(
@@ -101,10 +118,12 @@ async function followDeposit(
   const { network } = settlement;
   const { ledger } = context;
   const { rpc } = network;
-  const served = await look.blockAt(network.serveAfter({ value: deposit.amount }));
+  const depth = network.serveAfter({ value: deposit.amount });
+  const served = await look.blockAt(depth);
   if (served === undefined) return;
-  if (deposit.state === "done") return followExecuted(channels, deposit, { served, look });
-  if (await isNonceUsed(rpc, deposit, served)) {
+  const seen = { served, depth, look };
+  if (deposit.state === "done") return followExecuted(channels, deposit, seen);
+  if (await isUsedAtDepth(channels, deposit, seen)) {
     // A node may have named a number that no chain had come to.
     const since = Math.min(deposit.sinceNumber, served.number);
     const from = Math.max(0, since - network.finalAfter);
@@ -117,13 +136,13 @@ async function followDeposit(
       return context.faultPoint("deposit_recorded");
     }
     if (execution !== undefined) return fail(channels, deposit, failures.inVain);
-    return endUnproven(channels, deposit, { served, look });
+    return endUnproven(channels, deposit, seen);
   }
   // By another sender, or by ours a moment ago: its depth decides.
   if (await isNonceUsed(rpc, deposit)) return;
   if (await isOver(channels, deposit, served)) return fail(channels, deposit, failures.expired);
   if (deposit.state === "queued") return send(channels, deposit);
-  return followSent(channels, deposit, { served, look });
+  return followSent(channels, deposit, seen);
 }
 
 /**
@@ -143,6 +162,7 @@ async function isOver(
 /** A look, and the block that a deposit of this amount has to be in. */
 interface ServedLook {
   served: TimedBlock;
+  depth: number;
   look: Look;
 }
 
@@ -159,7 +179,7 @@ async function endUnproven(
   const { context, place } = channels;
   // Or the clock was set back since, by as much.
   const isOld = Math.abs(context.ledger.now() - deposit.createdAt) >= proofMs;
-  if (!isOld || !(await isUsedFinally(channels, deposit, seen))) return;
+  if (!isOld || !(await isUsedFinally(channels, deposit, seen.look))) return;
   context.logger.error(
     { network: place.network, channel: deposit.channelId },
     "a deposit was executed, and no node returns its logs; its channel's balance decides",
@@ -171,17 +191,22 @@ async function endUnproven(
 async function followExecuted(
   channels: EscrowContext,
   deposit: OpenDeposit,
-  { served, look }: ServedLook,
+  { served, depth, look }: ServedLook,
 ): Promise<void> {
   const { ledger } = channels.context;
   const { rpc } = channels.settlement.network;
-  if (await isNonceUsed(rpc, deposit, served)) {
-    if (await isUsedFinally(channels, deposit, { served, look })) await endDeposit(ledger, deposit);
+  if (await isUsedAtDepth(channels, deposit, { depth, look })) {
+    if (await isUsedFinally(channels, deposit, look)) await endDeposit(ledger, deposit);
     return;
   }
   if (await isNonceUsed(rpc, deposit)) return;
   if (await isOver(channels, deposit, served)) return fail(channels, deposit, failures.expired);
   await requeue(channels, deposit, look);
+}
+
+function isUsedFinally(channels: EscrowContext, deposit: OpenDeposit, look: DepthLook) {
+  const { finalAfter: depth } = channels.settlement.network;
+  return isUsedAtDepth(channels, deposit, { depth, look });
 }
 
 /** Within the limits of a new deposit: until there is room, each look tries again. */

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { deposit, signDepositRequest } from "../../testing/channel-deposits.ts";
 import { patience, price } from "../../testing/claiming-devnet.ts";
-import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { type NodeAnswer, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import {
   type RefundingChannels,
   startRefundingChannels,
@@ -13,9 +13,11 @@ import {
 let here: RefundingChannels;
 let pruned: NodeProxy;
 let config: ChannelConfig;
+let answer: NodeAnswer;
 
 /** A node that returns the states of its newest two blocks alone. */
 beforeEach(async () => {
+  answer = { error: { code: -32_000, message: "missing trie node" } };
   here = await startRefundingChannels("sqlite");
   const { client, rpcUrl } = here.devnet;
   pruned = await startNodeProxy(rpcUrl, async ({ method, params }, ask) => {
@@ -23,7 +25,7 @@ beforeEach(async () => {
     if (method !== "eth_call" || at === undefined) return ask();
     const [{ number }, head] = await Promise.all([client.getBlock(at), client.getBlockNumber()]);
     if (number + 1n >= head) return ask();
-    return { error: { code: -32_000, message: "missing trie node" } };
+    return answer;
   });
   config = here.channels.configOf();
 });
@@ -56,6 +58,39 @@ it("claims, refunds and settles end behind a node that keeps fewer states than a
   await vi.waitFor(async () => {
     await devnet.mine(1);
     expect(await here.balanceOf(config.receiver)).toBe(before + 6_000n);
+  }, patience);
+});
+
+it.each(["0x", "0x1234"])(
+  "claimed money is settled where the node returns %s for an old state",
+  async (data) => {
+    await here.channels.deposit(config, 10_000n);
+    const before = await here.balanceOf(config.receiver);
+    const first = await here.start({ claimCost: 100n });
+    await here.buy(first, 6_000n, config);
+    await here.channels.withdraw(config, 10_000n);
+    await here.claimed(6_000n, config);
+    await first.close();
+    await here.devnet.mine(4);
+    answer = { result: data };
+    await here.start({ claimCost: 100n }, { network: { rpcUrls: [pruned.url] } });
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await here.balanceOf(config.receiver)).toBe(before + 6_000n);
+    }, patience);
+  },
+);
+
+it("a payload's deposit that must be deeper than the states ends there", async () => {
+  const network = { rpcUrls: [pruned.url], finalAfter: 4, serveAfter: () => 3 };
+  const facilitator = await here.start({}, { network });
+  const request = await signDepositRequest(here, config, { amount: 30_000n });
+  expect(await deposit(here, facilitator, request)).toMatchObject({ state: "deposited" });
+  const { db } = await here.openReads();
+  await vi.waitFor(async () => {
+    await here.devnet.mine(1);
+    const rows = await db.selectFrom("channel_deposits").select(["state", "ended_at"]).execute();
+    expect(rows).toEqual([{ state: "done", ended_at: expect.any(Number) }]);
   }, patience);
 });
 

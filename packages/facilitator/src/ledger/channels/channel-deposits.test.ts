@@ -16,7 +16,12 @@ import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
-import { findOpenDeposits, type NewDeposit, readDeposit } from "./channel-deposits.ts";
+import {
+  findOpenDeposits,
+  type NewDeposit,
+  type OpenDeposit,
+  readDeposit,
+} from "./channel-deposits.ts";
 import { findSteps } from "./channel-history.ts";
 import {
   endDeposit,
@@ -70,6 +75,24 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
       blockNumber: 8,
     });
     expect(await queueDeposit(second, other)).toEqual({ outcome: "queued" });
+  });
+
+  it("are found page by page, each once, also those of one moment", async () => {
+    const nonce = word(5);
+    const other = newDeposit({ nonce, payer: account(9) });
+    const deposits = [newDeposit({ nonce }), other, newDeposit()];
+    for (const deposit of deposits) await queueDeposit(first, deposit);
+    await first.write((transaction) =>
+      transaction.updateTable("channel_deposits").set({ created_at: 1 }).execute(),
+    );
+    const found: string[] = [];
+    for (let after: OpenDeposit | undefined; ; ) {
+      const page = { ...depositPlace, isExecuted: false, limit: 1, after };
+      [after] = await findOpenDeposits(first, page);
+      if (after === undefined) break;
+      found.push(after.channelId);
+    }
+    expect(found.sort()).toEqual(deposits.map(({ channelId }) => channelId).sort());
   });
 
   it("keep numbers of any size", async () => {

@@ -57,7 +57,7 @@ export interface OpenDeposit extends ChannelDeposit {
 
 /**
  * The deposits of a contract that have not ended, the oldest first: those without an outcome, or
- * those that are executed and not final.
+ * those that are executed and not final. Behind `after`.
  */
 export async function findOpenDeposits(
   { db, dialect }: LedgerReads,
@@ -66,9 +66,14 @@ export async function findOpenDeposits(
     contract,
     isExecuted,
     limit,
-  }: ChannelContract & { isExecuted: boolean; limit: number },
+    after,
+  }: ChannelContract & {
+    isExecuted: boolean;
+    limit: number;
+    after?: Pick<ChannelDeposit, "createdAt" | "nonce" | "payer"> | undefined;
+  },
 ): Promise<OpenDeposit[]> {
-  const rows = await db
+  let query = db
     .selectFrom("channel_deposits")
     .leftJoin("transactions", "transactions.id", "channel_deposits.transaction_id")
     .selectAll("channel_deposits")
@@ -99,8 +104,28 @@ export async function findOpenDeposits(
         : sql<boolean>`channel_deposits.state in ('queued', 'sent')`,
     )
     .orderBy("channel_deposits.created_at")
-    .limit(limit)
-    .execute();
+    .orderBy("channel_deposits.nonce")
+    .orderBy("channel_deposits.payer")
+    .limit(limit);
+  if (after !== undefined) {
+    const { createdAt, nonce, payer } = after;
+    query = query.where(({ eb, and, or }) =>
+      or([
+        eb("channel_deposits.created_at", ">", createdAt),
+        and([
+          eb("channel_deposits.created_at", "=", createdAt),
+          or([
+            eb("channel_deposits.nonce", ">", nonce),
+            and([
+              eb("channel_deposits.nonce", "=", nonce),
+              eb("channel_deposits.payer", ">", payer),
+            ]),
+          ]),
+        ]),
+      ]),
+    );
+  }
+  const rows = await query.execute();
   return rows.map((row) => ({
     ...toChannelDeposit(row, dialect, row.broadcast_hash),
     transaction: row.transaction_id === null ? undefined : standingOf(row),
