@@ -24,6 +24,8 @@ describe.each(enginesByDay("sqlite"))(
     let channels: RefundingChannels["channels"];
     let config: ChannelConfig;
     let lie: Partial<ShownChannel> | undefined;
+    let lieOfOther: Partial<ShownChannel> | undefined;
+    let logs: number;
     let lies: number;
     let isSilent: boolean;
     let fault: Fault | undefined;
@@ -33,6 +35,8 @@ describe.each(enginesByDay("sqlite"))(
 
     beforeEach(async () => {
       lie = undefined;
+      lieOfOther = undefined;
+      logs = 0;
       isSilent = false;
       fault = undefined;
       lies = 0;
@@ -43,7 +47,9 @@ describe.each(enginesByDay("sqlite"))(
       const { rpcUrl } = here.devnet;
       const nodes = await Promise.all([
         startNodeProxy(rpcUrl, (call, ask) => answer(call, ask)),
-        startNodeProxy(rpcUrl, (call, ask) => fail(fault, call, () => keepBack(call, ask))),
+        startNodeProxy(rpcUrl, (call, ask) =>
+          fail(fault, call, () => lieAboutChannels(call, () => keepBack(call, ask), lieOfOther)),
+        ),
       ]);
       close = () => Promise.all(nodes.map((node) => node.close()));
       await channels.deposit(config, 10_000n);
@@ -68,8 +74,10 @@ describe.each(enginesByDay("sqlite"))(
     }
 
     async function answer(call: NodeCall, ask: () => Promise<NodeAnswer>): Promise<NodeAnswer> {
-      if (lie === undefined) return keepBack(call, ask);
       const { method, params } = call;
+      const isOfChannel = JSON.stringify(params).includes(channels.idOf(config));
+      if (method === "eth_getLogs" && isOfChannel) logs += 1;
+      if (lie === undefined) return keepBack(call, ask);
       if (method === "eth_getLogs" && JSON.stringify(params).includes(`${refundedTopic}`)) {
         return { result: lie.refundNonce === undefined ? [] : [madeUp(params)] };
       }
@@ -99,6 +107,18 @@ describe.each(enginesByDay("sqlite"))(
       }, patience);
     }
 
+    /** Mines until so many more blocks were watched, one by one. */
+    async function watched(blocks: number) {
+      for (let mined = 0; mined < blocks; mined += 1) {
+        await here.devnet.mine(1);
+        const until = Number(await here.devnet.client.getBlockNumber());
+        await vi.waitFor(async () => {
+          const block = await here.metric(facilitator, "coinslot_channels_watched_block");
+          expect(block).toBeGreaterThanOrEqual(until);
+        }, patience);
+      }
+    }
+
     // By day, the next test has one that answers.
     it.each<[string, Fault | undefined]>(byDay(faults, [["answers", undefined], ...faults]))(
       "leaves what was charged where the node shows more money, and the other %s",
@@ -119,6 +139,20 @@ describe.each(enginesByDay("sqlite"))(
         expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
       },
     );
+
+    it("reads no logs of each block while the other node shows its nonce as unused", async () => {
+      lieOfOther = { refundNonce: 0n };
+      const outcome = await here.refund(facilitator, config, 6_000n);
+      expect(outcome).toMatchObject({ state: "refunded", amount: 4_000n });
+      await watched(4);
+      const before = logs;
+      await watched(20);
+      expect(logs - before).toBeLessThan(3);
+      expect(await here.ask(facilitator, 8_000n, config)).toMatchObject({ state: "busy" });
+      lieOfOther = undefined;
+      await channels.deposit(config, 4_000n, { salt: `0x${"1".repeat(64)}` });
+      expect(await here.unlocked(facilitator, config, 8_000n)).toMatchObject({ state: "admitted" });
+    });
 
     it("is signed for the chain's nonce, where the node shows one to come", async () => {
       lie = { refundNonce: 5n };

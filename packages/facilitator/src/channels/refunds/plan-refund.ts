@@ -2,7 +2,7 @@ import type { ChannelRefusalReason } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
+import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
 import { type RefundCase, readAtDepth } from "./refund-round.ts";
 
@@ -31,10 +31,13 @@ export type RefundDecision =
  *
  * A withdrawal that ends in between makes the balance smaller, and the signed amount would then
  * reach into charged money. So unclaimed money is claimed first while one runs.
+ *
+ * @param votes of the channel's endpoints at their heads
  */
 export async function planRefund(
   channels: ChannelsContext,
   found: RefundCase,
+  votes: ChannelVotes | undefined,
 ): Promise<RefundDecision> {
   const { settlement, settings, place } = channels;
   const { network } = settlement;
@@ -66,7 +69,7 @@ export async function planRefund(
   // Less than its gas is not claimed.
   if (isLeaving && base - claimed >= greater(settings.claimCost, 1n)) return { kind: "waits" };
   const plan = { kind: "plan", nonce: atHead.refundNonce, amount } as const;
-  return (await isAgreed(channels, found, plan)) ? plan : { kind: "waits" };
+  return isAgreed(channels, found, { plan, votes }) ? plan : { kind: "waits" };
 }
 
 /**
@@ -74,13 +77,11 @@ export async function planRefund(
  * gives back less where there is less: a signature for a balance that one node has made up takes
  * charged money. One for a nonce to come is never good, and locks its channel.
  */
-async function isAgreed(
-  channels: ChannelsContext,
-  { refund: { channelId }, channel: { charged } }: RefundCase,
-  { nonce, amount }: RefundPlan,
-): Promise<boolean> {
-  const { settings } = channels;
-  const votes = await readByEach(channels, { ids: [channelId] });
+function isAgreed(
+  { settings }: ChannelsContext,
+  { channel: { charged } }: RefundCase,
+  { plan: { nonce, amount }, votes }: { plan: RefundPlan; votes: ChannelVotes | undefined },
+): boolean {
   const isFine = (reading: ChannelReading) => {
     if (reading.refundNonce !== nonce) return false;
     const base = baseOf(charged, reading.totalClaimed);
@@ -88,7 +89,7 @@ async function isAgreed(
     const isTaken = reading.withdrawal !== undefined && open >= greater(settings.claimCost, 1n);
     return !isTaken && reading.balance - base >= amount;
   };
-  return isUnanimous(votes.get(channelId), isFine);
+  return isUnanimous(votes, isFine);
 }
 
 function lesser(a: bigint, b: bigint): bigint {

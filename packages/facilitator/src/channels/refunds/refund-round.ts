@@ -1,7 +1,8 @@
-import type { ChannelConfig } from "@coinslot/protocol";
+import type { ChannelConfig, ChannelRefusalReason } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
+import { endRefund } from "../../ledger/channels/move-refund.ts";
 import { readChannel, readChannelConfig } from "../../ledger/channels/open-channel.ts";
 import type { Rests } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
@@ -13,10 +14,12 @@ import { type BlockId, readChannels } from "../watch/read-channels.ts";
 export interface RefundMemory {
   /** Refunds that are not sent again until then. */
   rests: Rests<string>;
+  /** Refunds whose end not all endpoints have shown, until these are asked again. */
+  disputes: Rests<string>;
   /** By refund, its transactions in vain that passed another trial, and the last one's block. */
   inVain: Map<string, { tries: number; block: number }>;
   /** Of channels whose refund was sent, from nodes that keep too few states. */
-  formerHeads: FormerHeads<ChannelReading>;
+  formerHeads: FormerHeads;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */
@@ -38,6 +41,17 @@ const patienceMs = 1_200_000;
 /** Whether a refund has had its time; or the clock was set back since, by as much. */
 export function isOverdue({ context: { ledger } }: ChannelsContext, refund: OpenRefund): boolean {
   return Math.abs(ledger.now() - refund.createdAt) >= patienceMs;
+}
+
+/** Ends a refund in vain. */
+export async function failRefund(
+  { context, metrics, place: { network } }: ChannelsContext,
+  refund: OpenRefund,
+  reason: ChannelRefusalReason,
+): Promise<void> {
+  if (!(await endRefund(context.ledger, refund, { state: "failed", reason }))) return;
+  metrics.refunds.inc({ network, outcome: "failed" });
+  await context.faultPoint("channel_refund_ended");
 }
 
 /**

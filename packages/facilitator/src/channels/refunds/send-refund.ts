@@ -67,7 +67,7 @@ export async function tryRefund(
  *
  * @throws RefundMovedError, RpcError, DatabaseError, and what the signer throws
  */
-export async function sendRefund(
+async function sendRefund(
   { context: { ledger, faultPoint }, settlement, place }: ChannelsContext,
   signer: ClaimSigner,
   { found, plan }: { found: RefundCase; plan: Omit<RefundPlan, "kind"> },
@@ -103,6 +103,37 @@ export async function sendRefund(
       await recordRefundSent(ledger, transaction, { refund, signed });
     },
   });
+}
+
+/**
+ * Sends a refund by the key of its channel. Returns whether it is on the disk, and on its way.
+ *
+ * @throws RefundMovedError, RpcError, DatabaseError, and what the signer throws
+ */
+export async function sendByKey(
+  channels: ChannelsContext,
+  found: RefundCase,
+  plan: Omit<RefundPlan, "kind">,
+): Promise<boolean> {
+  const { context, settings, metrics, place } = channels;
+  const { refund, config } = found;
+  const { network } = place;
+  const signer = settings.signers.find(({ address }) => address === config.receiverAuthorizer);
+  if (signer === undefined) {
+    // Its key was configured at the lock.
+    context.logger.error(
+      { network, channel: refund.channelId, authorizer: config.receiverAuthorizer },
+      "a channel's refund waits for the key of its receiverAuthorizer, which is not configured",
+    );
+    return false;
+  }
+  const outcome = await sendRefund(channels, signer, { found, plan });
+  if (outcome === "stored") metrics.refunds.inc({ network, outcome: "sent" });
+  else {
+    const { channelId: channel } = refund;
+    context.logger.warn({ network, channel, because: outcome }, "a channel's refund waits");
+  }
+  return outcome === "stored";
 }
 
 function claimRow(

@@ -16,7 +16,7 @@ import { isReady } from "../../settle/relay/relayer-context.ts";
 import { refundRows } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readChannels } from "../watch/read-channels.ts";
-import { advanceChannelRefund } from "./advance-channel-refund.ts";
+import { advanceChannelRefunds } from "./advance-channel-refunds.ts";
 import type { RefundMemory } from "./refund-round.ts";
 
 /** Refunds of one network's channels, in one process. */
@@ -59,7 +59,12 @@ export function startChannelRefunds(
   const { context, settlement, settings, place } = channels;
   const { ledger, clock, logger, times } = context;
   const { network } = settlement;
-  const memory: RefundMemory = { rests: new Map(), inVain: new Map(), formerHeads: new Map() };
+  const memory: RefundMemory = {
+    rests: new Map(),
+    disputes: new Map(),
+    inVain: new Map(),
+    formerHeads: new Map(),
+  };
   const lease = createWorkLease(context, `channels:refunds:${place.network}`);
   const waits = new Map<string, Promise<ChannelRefund | undefined>>();
   /** The last refund of the last page, where there may be more. */
@@ -113,15 +118,7 @@ export function startChannelRefunds(
     }
     const mayWork = settlement.relayers.some(isReady) && (await lease.hold());
     if (!mayWork) return times.leaseMs;
-    for (const refund of open) {
-      try {
-        await advanceChannelRefund(channels, memory, refund);
-      } catch (err) {
-        if (isStopped) break;
-        const { channelId: channel } = refund;
-        logger.warn({ err, network: place.network, channel }, "a channel's refund waits; retrying");
-      }
-    }
+    await advanceChannelRefunds(channels, memory, { open, isStopped: () => isStopped });
     onSent();
     return Math.min(Math.max(network.blocks.blockTimeMs(), network.pollMs), times.leaseMs);
   }

@@ -1,44 +1,62 @@
+import type { RpcRequester } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
+import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { SettlementNetwork } from "../../settle/context.ts";
 import { readBlock } from "./read-block.ts";
 import type { BlockId } from "./read-channels.ts";
 
-/** What was read at a block. */
-interface Reading {
-  block: BlockId;
-}
+/** Readings at former heads, each until its block is final, by channel. The last looked for last. */
+export type FormerHeads = Map<Hex, { reading: ChannelReading; lookedAt: number }>;
 
-/** Readings at former heads, each until its block is final; of a channel, or of a nonce. */
-export type FormerHeads<T extends Reading> = Map<Hex, T>;
+/**
+ * Longest time between two looks at a channel. Another process may have watched in between, and a
+ * withdrawal takes fifteen minutes at least: a balance that was there at both was there all along.
+ */
+const maxGapMs = 600_000;
 
 /**
  * Final readings from a node that keeps fewer states than `finalAfter`. A reading names its block
  * by its hash. So one of a former head is final once that block is deep enough, and still in the
  * chain. One reading of each id is kept: a change is final after `finalAfter` blocks, and twice as
- * many at most.
+ * many at most. One that was not looked for lately is dropped.
  *
+ * @param options.now by the clock
  * @throws RpcError
  */
-export async function finalByHeads<T extends Reading>(
-  { rpc, finalAfter }: Pick<SettlementNetwork, "rpc" | "finalAfter">,
-  former: FormerHeads<T>,
-  { atHead, head }: { atHead: ReadonlyMap<Hex, T>; head: Pick<BlockId, "number"> },
-): Promise<Map<Hex, T>> {
-  const final = new Map<Hex, T>();
+export async function finalByHeads(
+  { rpc, finalAfter }: Pick<SettlementNetwork, "finalAfter"> & { rpc: RpcRequester },
+  former: FormerHeads,
+  {
+    atHead,
+    head,
+    now,
+  }: {
+    atHead: ReadonlyMap<Hex, ChannelReading>;
+    head: Pick<BlockId, "number">;
+    now: number;
+  },
+): Promise<Map<Hex, ChannelReading>> {
+  for (const [id, { lookedAt }] of former) {
+    if (now - lookedAt < maxGapMs) break;
+    former.delete(id);
+  }
+  const final = new Map<Hex, ChannelReading>();
   const blocks = new Map<number, BlockId | undefined>();
   for (const [id, reading] of atHead) {
-    const known = former.get(id);
+    const known = former.get(id)?.reading;
+    former.delete(id);
+    let kept = reading;
     if (known !== undefined && known.block.number <= head.number) {
       const { number, hash } = known.block;
-      if (head.number - number < finalAfter) continue;
-      if (!blocks.has(number)) blocks.set(number, await readBlock(rpc, number));
-      if (blocks.get(number)?.hash === hash) {
+      const isDeep = head.number - number >= finalAfter;
+      if (isDeep && !blocks.has(number)) blocks.set(number, await readBlock(rpc, number));
+      if (isDeep && blocks.get(number)?.hash === hash) {
         final.set(id, known);
-        former.delete(id);
         continue;
       }
+      if (!isDeep) kept = known;
     }
-    former.set(id, reading);
+    former.set(id, { reading: kept, lookedAt: now });
   }
   return final;
 }

@@ -11,7 +11,7 @@ import { type BlockId, isStateMissing, readChannels } from "./read-channels.ts";
 
 type Depth = "served" | "final";
 
-const formerHeads = new WeakMap<SettlementNetwork, Record<Depth, FormerHeads<ChannelReading>>>();
+const formerHeads = new WeakMap<SettlementNetwork, Record<Depth, FormerHeads>>();
 
 /** A channel to be read, with the block of its mirror where the ledger has one. */
 export interface Wanted {
@@ -50,7 +50,7 @@ export async function mirrorChannels(
       ...place,
       channelId: id,
       head: headReading,
-      served: served.get(id) ?? final.get(id),
+      served: served.get(id),
       final: final.get(id),
       lease,
       replaces: replaced.get(id),
@@ -83,7 +83,7 @@ async function readServed(
 
 /** Channels at a depth. A node may keep too few states for that: see `finalByHeads`. */
 async function readBelow(
-  { settlement: { network }, place: { contract } }: EscrowContext,
+  { context: { clock }, settlement: { network }, place: { contract } }: EscrowContext,
   atHead: ReadonlyMap<Hex, ChannelReading>,
   { head, depth, name }: { head: BlockId; depth: number; name: Depth },
 ): Promise<ReadonlyMap<Hex, ChannelReading>> {
@@ -101,7 +101,8 @@ async function readBelow(
     return found;
   } catch (error) {
     if (!isStateMissing(error)) throw error;
-    return finalByHeads({ rpc: network.rpc, finalAfter: depth }, former, { atHead, head });
+    const readings = { atHead, head, now: clock.now() };
+    return finalByHeads({ rpc: network.rpc, finalAfter: depth }, former, readings);
   }
 }
 

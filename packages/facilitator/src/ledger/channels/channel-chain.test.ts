@@ -106,6 +106,18 @@ describe.each(engines)("the chain's side of channels in the ledger, on %s", (eng
       expect(await charge(400n)).toBe(true);
     });
 
+    it("secures final money alone where no node returns the depth of a deposit", async () => {
+      const final = reading(6, { balance: 400n });
+      await mirror({ served: reading(8, { balance: 100n }) });
+      await mirror({ head: reading(11), served: undefined, final });
+      expect(await readChannel(second, key)).toMatchObject({ secure: 400n });
+      await mirror({ head: reading(12) });
+      await mirror({ head: reading(13), served: undefined, final });
+      expect(await readChannel(second, key)).toMatchObject({ secure: 1_000n });
+      await mirror({ head: reading(14, { withdrawal }), served: undefined, final });
+      expect(await readChannel(second, key)).toMatchObject({ secure: 300n });
+    });
+
     it("lowers what is secure by a withdrawal that either depth has", async () => {
       await mirror({ head: reading(10, { withdrawal }) });
       expect(await readChannel(second, key)).toMatchObject({ secure: 300n });

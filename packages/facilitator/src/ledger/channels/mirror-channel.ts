@@ -42,7 +42,7 @@ export type MirrorOutcome =
 /**
  * Writes a channel's mirror, with it `secure` and `lost` of the channel, and posts the change to
  * the books. A lower `secure` counts at once; a higher one must stand at `served`, too. Without
- * that, it does not rise.
+ * that, it must be final.
  *
  * The racers:
  * - a charge: it locks the channel's row first. One that was earlier is in `charged`, and counts as
@@ -123,14 +123,20 @@ function partsOf({ balance, totalClaimed }: Pick<ChannelReading, "balance" | "to
 }
 
 /**
- * The part of the balance that no payer can take back before a claim. A withdrawal counts while it
- * is seen at either depth.
+ * The part of the balance that no payer can take back before a claim. Without `served`, it rises
+ * to the final part at most.
  */
-function secureOf({ head, served }: Pick<Mirror, "head" | "served">, before: bigint): bigint {
-  const stable = min(head.balance, served?.balance ?? head.balance);
-  const leaving = max(head.withdrawal?.amount ?? 0n, served?.withdrawal?.amount ?? 0n);
-  const secure = max(0n, stable - leaving);
-  return max(served === undefined ? min(secure, before) : secure, head.totalClaimed);
+function secureOf({ head, served, final }: Mirror, before: bigint): bigint {
+  if (served !== undefined) return max(secureAt(head, served), head.totalClaimed);
+  const known = final === undefined ? before : max(before, secureAt(head, final));
+  return max(min(secureAt(head, head), known), head.totalClaimed);
+}
+
+/** A withdrawal counts while it is seen at either depth. */
+function secureAt(head: ChannelReading, deep: ChannelReading): bigint {
+  const stable = min(head.balance, deep.balance);
+  const leaving = max(head.withdrawal?.amount ?? 0n, deep.withdrawal?.amount ?? 0n);
+  return max(0n, stable - leaving);
 }
 
 function mayReplace(known: ChannelStatesTable, mirror: Mirror): boolean {
