@@ -18,6 +18,10 @@ export interface ClaimMemory extends KnownReceivers {
   /** Channels that not all endpoints have shown as paid, until these are asked again. */
   disagreed: Rests<Hex>;
   look: ChannelLook;
+  /** The same at `finalAfter`, about channels that may have been paid. */
+  finalLook: ChannelLook;
+  /** When all endpoints were asked about due channels last, by the clock. */
+  askedAt: Map<Hex, number>;
   /** When all endpoints are asked about all channels next, by the clock. */
   auditAt: number;
   /** When they are asked about those of `seen` next. */
@@ -26,22 +30,28 @@ export interface ClaimMemory extends KnownReceivers {
   seen: Set<SightingId>;
   /** Sightings that were answered by a claim, until the next attempt. */
   sighted: Rests<SightingId>;
+  /** When heads far apart, for which payouts wait, were reported last, by the clock. */
+  payoutsWarnedAt: number;
   /** Authorizers without a key that were reported. */
   reported: Set<Address>;
 }
 
 /** @param wake begins a round */
 export function createClaimMemory(channels: ChannelsContext, wake: () => void): ClaimMemory {
+  const { finalAfter } = channels.settlement.network;
   return {
-    look: createChannelLook(channels, wake),
+    look: createChannelLook(channels, { depth: 0, onDone: wake }),
+    finalLook: createChannelLook(channels, { depth: finalAfter, onDone: wake }),
     maxRows: new Map(),
     rests: new Map(),
     disagreed: new Map(),
+    askedAt: new Map(),
     paid: new Map(),
     auditAt: Number.NEGATIVE_INFINITY,
     lookAt: Number.POSITIVE_INFINITY,
     seen: new Set(),
     sighted: new Map(),
+    payoutsWarnedAt: Number.NEGATIVE_INFINITY,
     reported: new Set(),
     receivers: undefined,
   };

@@ -9,7 +9,7 @@ import type { ChannelsContext } from "../channels-context.ts";
 import { type AskedClaim, createAskedClaims } from "./asked-claims.ts";
 import { areChannelsActive } from "./channel-activity.ts";
 import { createClaimMemory } from "./claim-memory.ts";
-import { followPayouts } from "./follow-payouts.ts";
+import { followPayouts, startPayouts } from "./follow-payouts.ts";
 import { forgetClaimGauges } from "./measure-claims.ts";
 import { type ClaimPlan, planClaims } from "./plan-claims.ts";
 import { settleReceivers } from "./settle-receivers.ts";
@@ -55,10 +55,22 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   let isClaiming = false;
   let isStopped = false;
   let following: Promise<void> | undefined;
+  let hasPayouts = false;
 
   /** Payouts are for the books. No claim waits for a node or a ledger that fails them. */
   function reportPayouts(err: unknown): void {
     logger.warn({ err, network: place.network }, "payouts could not be posted; retrying");
+  }
+
+  /** Before the first claim of this process: the ledger may be new. */
+  async function begin(): Promise<void> {
+    if (hasPayouts) return;
+    try {
+      await startPayouts(channels);
+      hasPayouts = true;
+    } catch (err) {
+      reportPayouts(err);
+    }
   }
 
   /** Beside the rounds: an endpoint may be slow. */
@@ -75,6 +87,7 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   return {
     async round() {
       const hasRelayer = settlement.relayers.some(isReady);
+      if (hasRelayer) await begin();
       await asked.answer(({ only }) =>
         hasRelayer
           ? planClaims(channels, memory, { isAll: true, only })
@@ -88,7 +101,6 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
         forgetClaimGauges(channels);
         return areChannelsActive(channels);
       }
-      // It begins at a final block, so before the first claim.
       follow();
       const { isActive } = await planClaims(channels, memory);
       if (clock.now() - settledAt >= settleEveryMs) {

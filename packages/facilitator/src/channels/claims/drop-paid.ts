@@ -3,7 +3,7 @@ import { dropDue } from "../../ledger/channels/channel-dues.ts";
 import type { ClaimableChannel } from "../../ledger/channels/claimable.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { isUnanimous, readByEach } from "../watch/read-by-each.ts";
+import { isUnanimous } from "../watch/read-by-each.ts";
 import { isPast } from "./choose-claims.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
 
@@ -14,7 +14,7 @@ const maxChannels = 1_000;
  * Takes channels off the dues of which nothing is to be claimed: the chain has paid all of it
  * finally, or too little is left. None of them is read again before its next charge. So each
  * endpoint that has a say has to show the sum as claimed, finally. A channel that they disagree
- * about, or that one has not returned, rests.
+ * about, or that one has not returned, rests. No claim waits for that: a later round has the votes.
  *
  * @returns the others
  * @throws DatabaseError
@@ -24,38 +24,41 @@ export async function dropPaid(
   memory: ClaimMemory,
   dues: readonly ClaimableChannel[],
 ): Promise<ClaimableChannel[]> {
-  const { context, settings, settlement } = channels;
+  const { context, settings } = channels;
   const { ledger, clock } = context;
   const now = clock.now();
   const restOf = (channelId: Hex) => memory.disagreed.get(channelId)?.until ?? 0;
-  /** The least sum that has to be claimed, by channel. */
-  const wanted: [channelId: Hex, least: bigint][] = [];
-  for (const due of dues) {
-    const { charged, channelId } = due.channel;
-    if (restOf(channelId) > now) continue;
-    const isSmall = isDust(due, settings, ledger.now());
-    if (!isSmall && (due.state?.final?.totalClaimed ?? 0n) < charged) continue;
-    wanted.push([channelId, isSmall ? charged - settings.claimCost + 1n : charged]);
-  }
-  if (wanted.length === 0) return [...dues];
-  // In turn: those that were not asked about lately come first.
-  wanted.sort(([a], [b]) => restOf(a) - restOf(b));
-  const leastOf = new Map(wanted.slice(0, maxChannels));
-  const { finalAfter: depth } = settlement.network;
-  const votes = await readByEach(channels, { ids: [...leastOf.keys()], depth });
+  const votes = memory.finalLook.take();
+  const asked: Hex[] = [];
   const left: ClaimableChannel[] = [];
   for (const due of dues) {
     const { channel } = due;
     const { channelId, charged } = channel;
-    const least = leastOf.get(channelId);
+    const least = leastPaid(due, settings, ledger.now());
+    const ofChannel = votes?.get(channelId);
     const isAgreed =
-      least !== undefined &&
-      isUnanimous(votes.get(channelId), ({ totalClaimed }) => totalClaimed >= least);
+      least !== undefined && isUnanimous(ofChannel, ({ totalClaimed }) => totalClaimed >= least);
     if (isAgreed) memory.disagreed.delete(channelId);
-    else if (least !== undefined) backOff(memory.disagreed, channelId, { now });
-    if (!isAgreed || !(await dropDue(ledger, { ...channel, claimed: charged }))) left.push(due);
+    else if (least !== undefined && ofChannel) backOff(memory.disagreed, channelId, { now });
+    if (isAgreed && (await dropDue(ledger, { ...channel, claimed: charged }))) continue;
+    left.push(due);
+    if (least !== undefined && restOf(channelId) <= now) asked.push(channelId);
   }
+  // In turn: those that were not asked about lately come first.
+  asked.sort((a, b) => restOf(a) - restOf(b));
+  if (asked.length > 0) memory.finalLook.begin(asked.slice(0, maxChannels));
   return left;
+}
+
+/** The least sum that has to be claimed of a channel; `undefined`: something is to be claimed. */
+function leastPaid(
+  due: ClaimableChannel,
+  settings: ChannelsContext["settings"],
+  now: number,
+): bigint | undefined {
+  const { charged } = due.channel;
+  if (isDust(due, settings, now)) return charged - settings.claimCost + 1n;
+  return (due.state?.final?.totalClaimed ?? 0n) < charged ? undefined : charged;
 }
 
 /**

@@ -30,6 +30,7 @@ const settledTopic = channelSettlementAbi.flatMap((item) =>
 const blocksAtOnce = 1_000;
 /** Requests of one look to each endpoint, at most: the next look goes on. */
 const maxRequests = 50;
+const warnEveryMs = 600_000;
 
 const quantity = z
   .string()
@@ -48,10 +49,32 @@ const settledSchema = z.array(
   }),
 );
 
+/** Memory of one process about payouts. */
+interface PayoutMemory extends KnownReceivers {
+  /** When heads far apart were reported last, by the clock. */
+  payoutsWarnedAt: number;
+}
+
+/**
+ * Begins the payouts of a ledger at the final block, before its first claim: what it claims is
+ * newer. No other endpoint is asked: a block that is too high is found and set back.
+ *
+ * @throws RpcError, DatabaseError
+ */
+export async function startPayouts({
+  context: { ledger },
+  settlement: { network },
+  place,
+}: ChannelsContext): Promise<void> {
+  if ((await readPayoutProgress(ledger, place)) !== undefined) return;
+  const { number } = await network.watcher.read(network.pollMs);
+  await beginPayouts(ledger, { ...place, block: Math.max(0, Number(number) - network.finalAfter) });
+}
+
 /**
  * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
  * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
- * after a pause. The first look of a ledger begins at the final block: what it claims is newer.
+ * after a pause.
  *
  * No row is taken back, and no block is read again. So each endpoint that has a say has to return
  * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
@@ -61,19 +84,17 @@ const settledSchema = z.array(
  */
 export async function followPayouts(
   channels: ChannelsContext,
-  memory: KnownReceivers,
+  memory: PayoutMemory,
   isStopped: () => boolean,
 ): Promise<void> {
   const { context, settlement, place } = channels;
   const { ledger, logger } = context;
+  const { finalAfter } = settlement.network;
   let done = await readPayoutProgress(ledger, place);
   const voters = await findVoters(channels);
-  if (voters.length === 0) return;
+  if (voters.length === 0 || done === undefined) return;
   const heads = voters.map(({ head }) => Number(head.number));
-  const final = Math.min(...heads) - settlement.network.finalAfter;
-  if (done === undefined) {
-    return beginPayouts(ledger, { ...place, block: Math.max(0, final) });
-  }
+  const final = Math.min(...heads) - finalAfter;
   if (final < 0) return;
   if (done > Math.max(...heads)) {
     logger.error(
@@ -83,7 +104,11 @@ export async function followPayouts(
     const lowest = Math.max(0, final - blocksAtOnce * maxRequests);
     done = await rewindPayouts(ledger, { ...place, done, final, lowest });
   }
-  if (done >= final) return;
+  if (done >= final) {
+    const isApart = Math.max(...heads) - Math.min(...heads) > finalAfter;
+    if (isApart) warnApart(channels, memory, { heads, done });
+    return;
+  }
   const known = await receiversOf(channels, memory);
   const receivers = [...known.values()].map(({ receiver }) => wordOf(receiver));
   if (receivers.length === 0) {
@@ -98,6 +123,17 @@ export async function followPayouts(
     if (!(await postPayouts(ledger, { ...place, after: done, to, payouts }))) return;
     done = to;
   }
+}
+
+/** A low head of an endpoint holds up each payout, and may do so for ever. */
+function warnApart(
+  { context: { clock, logger }, place: { network } }: ChannelsContext,
+  memory: PayoutMemory,
+  found: { heads: readonly number[]; done: number },
+): void {
+  if (clock.now() - memory.payoutsWarnedAt < warnEveryMs) return;
+  memory.payoutsWarnedAt = clock.now();
+  logger.warn({ network, ...found }, "payouts wait for an endpoint whose head is far behind");
 }
 
 interface Voter {

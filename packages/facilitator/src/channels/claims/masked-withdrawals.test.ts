@@ -1,4 +1,4 @@
-import { systemClock } from "@coinslot/chain";
+import { setTimeout as pause } from "node:timers/promises";
 import { type ChannelConfig, channelContracts, channelSettlementAbi } from "@coinslot/protocol";
 import { decodeFunctionData, isHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -12,6 +12,7 @@ import {
 } from "../../testing/claiming-devnet.ts";
 import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
 import { type NodeCall, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { hastyClock } from "../../testing/silent-node.ts";
 
 const callSchema = z.object({ to: z.string(), data: z.custom<`0x${string}`>(isHex) });
 const delaySeconds = 900;
@@ -22,31 +23,44 @@ describe("a withdrawal behind two nodes", () => {
   let config: ChannelConfig;
   let lie: Partial<ShownChannel> | undefined;
   let aheadMs: number;
+  let isSlow: boolean;
+  let isRefusing: boolean;
+  let slowCalls: number;
   let nodes: NodeProxy[];
   let facilitator: CoinslotFacilitator;
 
   beforeEach(async () => {
     lie = undefined;
     aheadMs = 0;
+    isSlow = false;
+    isRefusing = false;
+    slowCalls = 0;
     here = await startClaimingDevnet("sqlite");
     channels = here.channels;
     config = channels.configOf();
     const { rpcUrl } = here.devnet;
     nodes = [
       await startNodeProxy(rpcUrl, async (call, ask) => {
-        if (lie !== undefined && isTrialOfClaim(call)) {
+        if (isRefusing && isTrialOfClaim(call)) {
           return { error: { code: 3, message: "execution reverted", data: "0x12345678" } };
         }
         return lieAboutChannels(call, ask, lie);
       }),
-      await startNodeProxy(rpcUrl, async (_, ask) => ask()),
+      await startNodeProxy(rpcUrl, async ({ method, params }, ask) => {
+        if (isSlow && method === "eth_call" && typeof params[1] === "object") {
+          // Of the second that it has for a look, with `hastyClock`.
+          await pause(600);
+          slowCalls += 1;
+        }
+        return ask();
+      }),
     ];
     await channels.deposit(config, 10_000n);
     facilitator = await here.start(
       {},
       {
         network: { rpcUrls: nodes.map(({ url }) => url) },
-        clock: { ...systemClock, now: () => performance.now() + aheadMs },
+        clock: { ...hastyClock, now: () => performance.now() + aheadMs },
         now: () => Date.now() + aheadMs,
       },
     );
@@ -99,7 +113,27 @@ describe("a withdrawal behind two nodes", () => {
     ],
   ])("is answered where the first one refuses claims, and shows %s", async (_, shown) => {
     lie = shown;
+    isRefusing = true;
     await channels.withdraw(config, 10_000n);
     expect(await claimedAfter()).toBeDefined();
+  });
+
+  it("is answered where the first one shows it as claimed, and the other is slow among many", async () => {
+    // More than one part of a look.
+    const others = Array.from({ length: 110 }, () => channels.configOf());
+    await here.depositAll(others, 10_000n);
+    for (const ceiling of [price, 2n * price]) {
+      await Promise.all(others.map((other) => here.buyOnce(facilitator, ceiling, other)));
+    }
+    lie = { totalClaimed: price, withdrawal: undefined };
+    isSlow = true;
+    await channels.withdraw(config, 10_000n);
+    for (let passed = 0; passed < delaySeconds - 30; passed += 60) {
+      const before = slowCalls;
+      await pass(60);
+      await vi.waitFor(() => expect(slowCalls).toBeGreaterThan(before), patience);
+      if ((await channels.stateOf(config)).totalClaimed === price) break;
+    }
+    expect(await channels.stateOf(config)).toMatchObject({ totalClaimed: price });
   });
 });

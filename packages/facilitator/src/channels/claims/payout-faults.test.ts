@@ -1,4 +1,5 @@
 import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
+import pino from "pino";
 import { encodeFunctionData, keccak256, toEventSelector, toHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
@@ -17,6 +18,9 @@ const settledTopic = abi.flatMap((item) =>
   item.type === "event" && item.name === "Settled" ? [toEventSelector(item)] : [],
 )[0];
 const rangeSchema = z.looseObject({ toBlock: z.string(), topics: z.unknown() });
+const headerSchema = z.object({ result: z.looseObject({ number: z.string() }) });
+/** No server listens there. */
+const deadUrl = "http://127.0.0.1:1";
 const logsSchema = z.object({ result: z.array(z.looseObject({ blockNumber: z.string() })) });
 
 /**
@@ -114,6 +118,34 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await channels.withdraw(config, 10_000n);
     await here.claimed(price, config);
     await posted();
+  });
+
+  it("are posted of a claim before which an endpoint was away from the first start on", async () => {
+    const { devnet } = here;
+    const first = await start(nodeUrl, deadUrl);
+    await here.buyOnce(first, price, config);
+    await channels.withdraw(config, 10_000n);
+    await here.claimed(price, config);
+    await first.close();
+    await settle();
+    await devnet.mine(5);
+    await start(nodeUrl, devnet.rpcUrl);
+    await posted();
+  });
+
+  it("are reported as waiting for an endpoint whose head is far behind, and new", async () => {
+    const { devnet } = here;
+    const low = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+      const answer = await ask();
+      if (method !== "eth_getBlockByNumber" || params[0] !== "latest") return answer;
+      const header = headerSchema.parse(answer);
+      return { result: { ...header.result, number: toHex(BigInt(header.result.number) - 3n) } };
+    });
+    onTestFinished(low.close);
+    const lines: string[] = [];
+    const logger = pino({ level: "warn" }, { write: (line) => void lines.push(line) });
+    await here.start({}, { logger, network: { rpcUrls: [devnet.rpcUrl, low.url] } });
+    await vi.waitFor(() => expect(lines.join("")).toContain("head is far behind"), patience);
   });
 
   it("stop no claim where they cannot be posted", async () => {

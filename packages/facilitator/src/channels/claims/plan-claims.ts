@@ -89,12 +89,14 @@ export async function planClaims(
 
 /** Forgets what was remembered of channels without unclaimed money. Their rests last their time. */
 function forgetEnded(
-  { paid, rests, disagreed, sighted }: ClaimMemory,
+  { paid, rests, disagreed, sighted, askedAt }: ClaimMemory,
   dues: ReadonlyMap<Hex, unknown>,
   now: number,
 ): void {
   const ids = new Set<string>(dues.keys());
-  for (const id of paid.keys()) if (!ids.has(id)) paid.delete(id);
+  for (const each of [paid, askedAt]) {
+    for (const id of each.keys()) if (!ids.has(id)) each.delete(id);
+  }
   for (const each of [rests, disagreed]) {
     for (const [id, { until }] of each) if (!ids.has(id) && until <= now) each.delete(id);
   }

@@ -42,13 +42,14 @@ export function seeWithdrawals(
   if (votes === undefined) {
     const isAudit = now >= memory.auditAt;
     if (!isAudit && now < memory.lookAt) return [...dues];
-    const ids = bySum(dues).map(({ channel }) => channel.channelId);
+    const ids = inTurn(memory, dues).map(({ channel }) => channel.channelId);
     const seenIds = new Set<string>([...memory.seen].map(channelOf));
     if (!memory.look.begin(isAudit ? ids : ids.filter((id) => seenIds.has(id)))) return [...dues];
     memory.lookAt = Number.POSITIVE_INFINITY;
     if (isAudit) memory.auditAt = now + auditMsOf(settings);
     return [...dues];
   }
+  for (const [id, { isUnreached }] of votes) if (!isUnreached) memory.askedAt.set(id, now);
   const before = memory.seen;
   memory.seen = new Set();
   const seen = dues.map((due) => findSighting(channels, memory, { due, votes, before }) ?? due);
@@ -72,11 +73,18 @@ export function channelOf(sighting: SightingId): string {
   return sighting.slice(0, sighting.indexOf("/"));
 }
 
-/** The largest unclaimed sums first: a look may end before it has asked for all. */
-function bySum(dues: readonly ClaimableChannel[]): ClaimableChannel[] {
-  const sumOf = ({ channel, state }: ClaimableChannel) =>
-    channel.charged - (state?.totalClaimed ?? 0n);
-  return [...dues].sort((a, b) => Number(sumOf(b) - sumOf(a)));
+/**
+ * Those first that were not asked about for the longest time: a look may end before it has asked
+ * for all. Then the largest sums. The mirror does not decide: a node would choose who is left out.
+ */
+function inTurn(
+  { askedAt, paid }: Pick<ClaimMemory, "askedAt" | "paid">,
+  dues: readonly ClaimableChannel[],
+): ClaimableChannel[] {
+  const timeOf = ({ channel }: ClaimableChannel) => askedAt.get(channel.channelId) ?? 0;
+  const sumOf = ({ channel }: ClaimableChannel) =>
+    channel.charged - (paid.get(channel.channelId) ?? 0n);
+  return [...dues].sort((a, b) => timeOf(a) - timeOf(b) || Number(sumOf(b) - sumOf(a)));
 }
 
 /** The sighting of a channel that is to be answered now. The others are noted for the next look. */

@@ -1,4 +1,4 @@
-import { isRevert, type RpcRequester } from "@coinslot/chain";
+import { isRevert, RpcError, type RpcRequester } from "@coinslot/chain";
 import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import * as z from "zod";
@@ -12,7 +12,7 @@ import { gasLimitOf } from "../../settle/relay/gas.ts";
 import { worthFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readBlock } from "../watch/read-block.ts";
-import { isStateMissing } from "../watch/read-channels.ts";
+import { isStateMissing, readable } from "../watch/read-channels.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
 
 const abi = channelSettlementAbi;
@@ -21,34 +21,43 @@ const dayMs = 86_400_000;
 const pauseMs = 600_000;
 /** 68,000 measured of a plain token; one behind a proxy takes more. */
 export const settleGas = 150_000n;
-const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)]);
+const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)]);
 
 /**
  * Sends claimed money to its receivers: once the claims are final, when the sum is worth it, else
- * daily. A settle of another sender leaves nothing to do.
+ * daily. A settle of another sender leaves nothing to do. A node that fails for one receiver holds
+ * up no other.
  *
- * @throws RpcError, ZodError, DatabaseError; what was stored stays
+ * @throws DatabaseError; what was stored stays
  */
 export async function settleReceivers(
   channels: ChannelsContext,
   memory: KnownReceivers,
 ): Promise<void> {
   const { context, place } = channels;
-  const { ledger } = context;
   const receivers = await receiversOf(channels, memory);
-  for (const { receiver: account, token } of receivers.values()) {
-    const receiver = { ...place, receiver: account, token };
-    const last = await findLastSettle(ledger, receiver);
-    const now = ledger.now();
-    // A later date is that of a clock which was set back since.
-    const pastMs = Math.abs(now - (last?.createdAt ?? now));
-    if (last !== undefined && (last.isOpen || pastMs < pauseMs)) continue;
-    const owed = await readOwed(channels, receiver);
-    const isWorth = owed >= channels.settings.claimCost * worthFactor;
-    const isDaily = owed > 0n && pastMs >= dayMs;
-    if (!isWorth && !isDaily) continue;
-    await settle(channels, receiver, owed);
+  for (const { receiver, token } of receivers.values()) {
+    try {
+      await settleOwed(channels, { ...place, receiver, token });
+    } catch (err) {
+      if (!(err instanceof RpcError || err instanceof z.ZodError)) throw err;
+      const found = { err, network: place.network, receiver, token };
+      context.logger.warn(found, "claimed money could not be sent to its receiver; retrying");
+    }
   }
+}
+
+async function settleOwed(channels: ChannelsContext, receiver: SettledReceiver): Promise<void> {
+  const { ledger } = channels.context;
+  const last = await findLastSettle(ledger, receiver);
+  const now = ledger.now();
+  // A later date is that of a clock which was set back since.
+  const pastMs = Math.abs(now - (last?.createdAt ?? now));
+  if (last !== undefined && (last.isOpen || pastMs < pauseMs)) return;
+  const owed = await readOwed(channels, receiver);
+  const isWorth = owed >= channels.settings.claimCost * worthFactor;
+  const isDaily = owed > 0n && pastMs >= dayMs;
+  if (isWorth || isDaily) await settle(channels, receiver, owed);
 }
 
 /**
@@ -78,11 +87,10 @@ async function readOwedAt(
   const args = [receiver, token] as const;
   const data = encodeFunctionData({ abi, functionName: "receivers", args });
   const answer = await rpc.request({ method: "eth_call", params: [{ to: contract, data }, at] });
-  const [claimed, settled] = decodeFunctionResult({
-    abi,
-    functionName: "receivers",
-    data: hexSchema.parse(answer),
-  });
+  const words = hexSchema.parse(answer);
+  const [claimed, settled] = readable(() =>
+    decodeFunctionResult({ abi, functionName: "receivers", data: words }),
+  );
   return claimed > settled ? claimed - settled : 0n;
 }
 

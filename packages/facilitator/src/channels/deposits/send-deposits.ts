@@ -47,8 +47,9 @@ export interface DepositPages {
 }
 
 /**
- * Brings open deposits on, page by page: queued ones are tried and sent, sent ones are followed, and executed
- * ones end once they are final. A process may die at any step, and any process goes on.
+ * Brings open deposits on, page by page: queued ones are tried and sent, sent ones are followed,
+ * and executed ones end once they are final. A process may die at any step, and any process goes
+ * on.
  *
  * @param options.pages of the looks of this process: deposits that wait hold up none behind them
  * @returns `pending`: one has no outcome yet. `settling`: one is not final. `idle`: all have ended

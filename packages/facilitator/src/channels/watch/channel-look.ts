@@ -10,15 +10,21 @@ export interface ChannelLook {
   take(): Map<Hex, ChannelVotes> | undefined;
 }
 
-/** @param onDone a look is over */
-export function createChannelLook(escrow: EscrowContext, onDone: () => void): ChannelLook {
+/**
+ * @param options.depth blocks below the head of each endpoint
+ * @param options.onDone a look is over
+ */
+export function createChannelLook(
+  escrow: EscrowContext,
+  { depth, onDone }: { depth: number; onDone: () => void },
+): ChannelLook {
   const { context, place } = escrow;
   let votes: Map<Hex, ChannelVotes> | undefined;
   let isRunning = false;
 
   async function look(ids: readonly Hex[]): Promise<void> {
     try {
-      votes = await readByEach(escrow, { ids });
+      votes = await readByEach(escrow, { ids, depth });
     } catch (err) {
       context.logger.warn(
         { err, network: place.network },
@@ -26,8 +32,8 @@ export function createChannelLook(escrow: EscrowContext, onDone: () => void): Ch
       );
     } finally {
       isRunning = false;
-      onDone();
     }
+    if (votes !== undefined) onDone();
   }
 
   return {

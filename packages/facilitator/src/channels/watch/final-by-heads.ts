@@ -5,7 +5,7 @@ import type { SettlementNetwork } from "../../settle/context.ts";
 import { readBlock } from "./read-block.ts";
 import type { BlockId } from "./read-channels.ts";
 
-/** Readings at former heads, each until its block is final, by channel. The last looked for last. */
+/** Readings at former heads by channel, each until its block is final. The last looked for last. */
 export type FormerHeads = Map<Hex, { reading: ChannelReading; lookedAt: number }>;
 
 /**

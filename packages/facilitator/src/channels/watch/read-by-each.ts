@@ -8,6 +8,8 @@ import {
 import type { Hex } from "@coinslot/protocol";
 import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
+import type { LedgerContext } from "../../ledger/ledger-context.ts";
+import type { SettlementContext, SettlementNetwork } from "../../settle/context.ts";
 import { isStuck } from "../../settle/evidence/is-stuck.ts";
 import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import type { EscrowContext } from "../channels-context.ts";
@@ -23,6 +25,19 @@ export interface ChannelVotes {
   readings: ChannelVote[];
   /** Endpoints that have a say, and have not answered. */
   awaited: number;
+  /** An endpoint has returned others, and was not asked for this one: its time was over. */
+  isUnreached: boolean;
+}
+
+/** Parts of a running network that a vote needs. */
+export interface Polled {
+  context: Pick<SettlementContext, "clock" | "logger"> & { ledger: Pick<LedgerContext, "now"> };
+  settlement: {
+    network: Pick<SettlementNetwork, "network" | "multicall3"> & {
+      rpc: Pick<SettlementNetwork["rpc"], "endpoints">;
+    };
+  };
+  place: Pick<EscrowContext["place"], "contract">;
 }
 
 /** Time for all readings of one endpoint. */
@@ -54,17 +69,19 @@ export function isUnanimous(
  * @throws what is no fault of a node
  */
 export async function readByEach(
-  escrow: EscrowContext,
+  polled: Polled,
   { ids, depth = 0 }: { ids: readonly Hex[]; depth?: number },
 ): Promise<Map<Hex, ChannelVotes>> {
-  const votes = new Map<Hex, ChannelVotes>(ids.map((id) => [id, { readings: [], awaited: 0 }]));
-  if (ids.length === 0) return votes;
-  const { clock } = escrow.context;
-  const { rpc } = escrow.settlement.network;
-  const all = await withinTime(clock, (signal) =>
-    Promise.all(rpc.endpoints.map((endpoint) => readOwn(escrow, { endpoint, ids, depth, signal }))),
+  const votes = new Map<Hex, ChannelVotes>(
+    ids.map((id) => [id, { readings: [], awaited: 0, isUnreached: false }]),
   );
-  for (const { endpoint, readings, awaited } of votersOf(escrow, all)) {
+  if (ids.length === 0) return votes;
+  const { clock } = polled.context;
+  const { rpc } = polled.settlement.network;
+  const all = await withinTime(clock, (signal) =>
+    Promise.all(rpc.endpoints.map((endpoint) => readOwn(polled, { endpoint, ids, depth, signal }))),
+  );
+  for (const { endpoint, readings, awaited, unreached } of votersOf(polled, all)) {
     for (const [id, reading] of readings) {
       votes.get(id)?.readings.push({ ...reading, endpoint: endpoint.endpoint });
     }
@@ -72,13 +89,17 @@ export async function readByEach(
       const ofChannel = votes.get(id);
       if (ofChannel) ofChannel.awaited += 1;
     }
+    for (const id of readings.size === 0 ? [] : unreached) {
+      const ofChannel = votes.get(id);
+      if (ofChannel) ofChannel.isUnreached = true;
+    }
   }
   return votes;
 }
 
 /** Aborts readings after their time. */
 function withinTime<T>(
-  clock: EscrowContext["context"]["clock"],
+  clock: Polled["context"]["clock"],
   read: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const stop = new AbortController();
@@ -93,11 +114,13 @@ interface Ballot {
   readings: ReadonlyMap<Hex, ChannelReading>;
   /** Channels that it may still return. */
   awaited: readonly Hex[];
+  /** Those of them that it was not asked for. */
+  unreached: readonly Hex[];
 }
 
 /** Those that are not stuck while another one is not. */
 function votersOf(
-  { context: { clock, ledger, logger }, settlement }: EscrowContext,
+  { context: { clock, ledger, logger }, settlement }: Polled,
   all: readonly Ballot[],
 ): Ballot[] {
   const now = ledger.now();
@@ -122,7 +145,7 @@ type Read<T> = { value: T; fault?: undefined } | { value?: undefined; fault: Fau
 
 /** Channels of one endpoint, by parts: one that fails takes no vote on the others. */
 async function readOwn(
-  { context, settlement, place: { contract } }: EscrowContext,
+  { context, settlement, place: { contract } }: Polled,
   {
     endpoint,
     ids,
@@ -144,7 +167,7 @@ async function readOwn(
   );
   if (header.fault !== undefined) {
     const awaited = mayAnswer("head", header.fault) ? ids : [];
-    return { endpoint, head: undefined, readings: new Map(), awaited };
+    return { endpoint, head: undefined, readings: new Map(), awaited, unreached: [] };
   }
   noteAnswer(endpoint, ["head"]);
   const head = header.value;
@@ -162,6 +185,8 @@ async function readOwn(
     const atDepth = block && (await readAt(block));
     const isNewestNext = atDepth === undefined || (depth > 0 && atDepth.value === undefined);
     const read = isNewestNext ? await readAt(newest) : atDepth;
+    // Cut off, as if it was not asked.
+    if (signal.aborted && read.fault !== undefined && next > 0) break;
     for (const [id, reading] of read.value ?? []) readings.set(id, reading);
     if (read.fault !== undefined) for (const id of part) failed.set(id, read.fault);
   }
@@ -169,14 +194,18 @@ async function readOwn(
   if (readings.size > 0) noteAnswer(endpoint, ["channels"]);
   const [fault] = failed.values();
   if (readings.size === 0 && fault !== undefined && !mayAnswer("channels", fault)) {
-    return { endpoint, head, readings, awaited: [] };
+    return { endpoint, head, readings, awaited: [], unreached: [] };
   }
-  const silent = [...failed].filter(([id, error]) => {
+  const silent = [...failed].filter(([id, error], index) => {
+    // More silences would displace those of other decisions. The others are awaited without one.
+    if (index >= channelsAtOnce) return true;
     const subjects = [subjectOf(id)];
     // Too many to be reported one by one.
     return isAwaited({ clock: context.clock }, { network, endpoint, subjects, error });
   });
-  return { endpoint, head, readings, awaited: [...silent.map(([id]) => id), ...ids.slice(next)] };
+  const unreached = ids.slice(next);
+  const awaited = [...silent.map(([id]) => id), ...unreached];
+  return { endpoint, head, readings, awaited, unreached };
 }
 
 function subjectOf(channelId: Hex): string {

@@ -1,6 +1,6 @@
 import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { type Address, channelSettlementAbi, type Hex } from "@coinslot/protocol";
-import { BaseError, decodeFunctionResult, encodeFunctionData, parseAbi } from "viem";
+import { BaseError, decodeFunctionResult, parseAbi, toFunctionSelector } from "viem";
 import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { BatchCall } from "../../schemes/scheme.ts";
@@ -11,6 +11,9 @@ const abi = channelSettlementAbi;
 const aggregateAbi = parseAbi([
   "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) returns ((bool success, bytes returnData)[])",
 ]);
+const selectors = ["channels", "pendingWithdrawals", "refundNonce"].map((name) =>
+  toFunctionSelector(`${name}(bytes32)`),
+);
 const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)]);
 
 /** Channels in one `eth_call`. */
@@ -55,13 +58,9 @@ export async function readChannels(
   return readings;
 }
 
+/** Encoded by hand: an audit reads each channel with unclaimed money. */
 function callsOf(target: Address, id: Hex): BatchCall[] {
-  const args = [id] as const;
-  return [
-    { target, callData: encodeFunctionData({ abi, functionName: "channels", args }) },
-    { target, callData: encodeFunctionData({ abi, functionName: "pendingWithdrawals", args }) },
-    { target, callData: encodeFunctionData({ abi, functionName: "refundNonce", args }) },
-  ];
+  return selectors.map((selector) => ({ target, callData: `${selector}${id.slice(2)}` }));
 }
 
 function decode({ channel, pending, nonce }: Record<"channel" | "pending" | "nonce", Hex>) {
@@ -81,8 +80,12 @@ function decode({ channel, pending, nonce }: Record<"channel" | "pending" | "non
   return { balance, totalClaimed, withdrawal, refundNonce };
 }
 
-/** @throws ChannelReadError where the data of a node has another form */
-function readable<T>(decode: () => T): T {
+/**
+ * Decodes data of a node.
+ *
+ * @throws ChannelReadError where it has another form
+ */
+export function readable<T>(decode: () => T): T {
   try {
     return decode();
   } catch (cause) {
