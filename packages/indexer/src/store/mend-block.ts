@@ -6,7 +6,7 @@ import { bytesOfHex, hexOfBytes } from "./bytes.ts";
 import { announce } from "./events.ts";
 import type { KnownToken } from "./known-token.ts";
 import { logsPerBlock } from "./position.ts";
-import { readStored } from "./read-stored.ts";
+import { describeRow, readStored } from "./read-stored.ts";
 import type { IndexerSchema } from "./schema.ts";
 
 export interface Mend {
@@ -16,7 +16,7 @@ export interface Mend {
   block: { number: number; hash: string; timestampMs: number };
   /** Transfers of these tokens in the block. */
   truth: TransferBatch;
-  /** True if events announce the change to readers. */
+  /** True if events announce the change to readers: the transfers that differ. */
   isAnnounced: boolean;
   /**
    * Sums of all addresses that the stored transfers or the true ones name. The mend changes them.
@@ -61,15 +61,26 @@ export async function mendBlock(
   for (const row of truth.rows) addTo(sums, row, 1n, dialect);
   if (!isAnnounced) return;
   const old = { block_hash: oldBlock?.hash ?? hash, timestamp_ms: oldBlock?.timestamp_ms ?? 0 };
+  const isSameBlock =
+    Buffer.compare(old.block_hash, hash) === 0 && old.timestamp_ms === block.timestampMs;
+  const [gone, arriving] = isSameBlock
+    ? [without(before.rows, truth.rows), without(truth.rows, before.rows)]
+    : [before.rows, truth.rows];
   await announce(transaction, dialect, [
-    ...[...before.rows].reverse().map((each) => ({ ...each, kind: "retraction" as const, ...old })),
-    ...truth.rows.map((each) => ({
+    ...[...gone].reverse().map((each) => ({ ...each, kind: "retraction" as const, ...old })),
+    ...arriving.map((each) => ({
       ...each,
       kind: "transfer" as const,
       block_hash: hash,
       timestamp_ms: block.timestampMs,
     })),
   ]);
+}
+
+/** The transfers that others do not have, with any difference. */
+function without(rows: readonly TransferInsert[], others: readonly TransferInsert[]) {
+  const known = new Set(others.map(describeRow));
+  return rows.filter((row) => !known.has(describeRow(row)));
 }
 
 function addTo(

@@ -107,3 +107,18 @@ export async function findBlockOfRowBelow(
   }
   return blocks.length === 0 ? undefined : Math.max(...blocks);
 }
+
+/** Everything that is stored of a transfer, as one text. */
+export function describeRow(row: TransferInsert): string {
+  return `${describeContent(row)} ${row.transaction_index} ${row.transfer_index}`;
+}
+
+/** As `describeRow`, without the indexes of the transaction and in it. */
+export function describeContent(row: TransferInsert): string {
+  const bytes = [row.transaction_hash, row.from_address, row.to_address].map(toText).join(" ");
+  return `${row.token_id} ${row.position} ${row.amount} ${bytes}`;
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+}

@@ -1,6 +1,6 @@
 import type { BlockRange } from "../store/coverage.ts";
 import { blockOfPosition } from "../store/position.ts";
-import type { StoredTransfers } from "../store/read-stored.ts";
+import { describeContent, describeRow, type StoredTransfers } from "../store/read-stored.ts";
 import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
 
 /** The transfers of some blocks, as stored or as read. */
@@ -53,8 +53,8 @@ function byBlock({ rows, blocks }: Reading): ReadonlyMap<number, string> {
   for (const row of rows) {
     const number = blockOfPosition(row.position);
     const ofBlock = lines.get(number);
-    if (ofBlock === undefined) lines.set(number, [describe(row)]);
-    else ofBlock.push(describe(row));
+    if (ofBlock === undefined) lines.set(number, [describeRow(row)]);
+    else ofBlock.push(describeRow(row));
   }
   return new Map(
     [...lines].map(([number, ofBlock]) => [
@@ -62,17 +62,4 @@ function byBlock({ rows, blocks }: Reading): ReadonlyMap<number, string> {
       [blocks.get(number)?.hash, ...ofBlock.sort()].join("\n"),
     ]),
   );
-}
-
-function describe(row: TransferInsert): string {
-  return `${describeContent(row)} ${row.transaction_index} ${row.transfer_index}`;
-}
-
-function describeContent(row: TransferInsert): string {
-  const bytes = [row.transaction_hash, row.from_address, row.to_address].map(toText).join(" ");
-  return `${row.token_id} ${row.position} ${row.amount} ${bytes}`;
-}
-
-function toText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 }
