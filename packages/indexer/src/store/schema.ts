@@ -164,6 +164,19 @@ interface ToldTable {
   final_at_ms: number | null;
 }
 
+/**
+ * A receiver that was told of transfers of an address in a transaction, and of their retraction.
+ * Where the transaction is included again, it is told, also after `unwatch`.
+ */
+interface RevertedTable {
+  token_id: number;
+  transaction_hash: Uint8Array;
+  endpoint_id: string;
+  /** In lowercase, as it was told. */
+  address: string;
+  reverted_at_ms: number;
+}
+
 /** One row: the last event of `indexer_events` whose addresses were matched. */
 interface TellingTable {
   id: number;
@@ -186,5 +199,6 @@ export interface IndexerSchema {
   indexer_requests: RequestsTable;
   indexer_watched: WatchedTable;
   indexer_told: ToldTable;
+  indexer_reverted: RevertedTable;
   indexer_telling: TellingTable;
 }

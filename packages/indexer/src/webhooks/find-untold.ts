@@ -4,8 +4,8 @@ import { hexOfBytes } from "../store/bytes.ts";
 import { logsPerBlock } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { findTokens } from "./describe-transfer.ts";
-import { toldOf } from "./tell-events.ts";
-import { readTold, type ToldRow } from "./told-transfers.ts";
+import { createMatching, toldOf } from "./tell-events.ts";
+import { followersOf, readTold, type ToldRow } from "./told-transfers.ts";
 import { findWatchers } from "./watched-addresses.ts";
 
 /**
@@ -27,13 +27,14 @@ export async function findUntold(
   const tokens = await findTokens(transaction, stored);
   const sides = stored.flatMap((row) => [row.from_address, row.to_address].map(hexOfBytes));
   const watchers = await findWatchers(transaction, dialect, sides);
+  const receiversOf = createMatching(watchers, followersOf(gone));
   const placeOf = (row: ToldRow) => `${row.token_id} ${row.position} ${row.endpoint_id}`;
   const known = new Set((await readTold(transaction, dialect, stored)).map(placeOf));
   const receivers = new Set(gone.map((row) => `${keyOf(row)} ${row.endpoint_id}`));
   return stored.flatMap((row) => {
     const token = tokens.get(row.token_id);
     if (token === undefined) return [];
-    return toldOf(row, { token, watchers, dialect }).filter(
+    return toldOf(row, { token, receiversOf, dialect }).filter(
       (each) => receivers.has(`${keyOf(each)} ${each.endpoint_id}`) && !known.has(placeOf(each)),
     );
   });

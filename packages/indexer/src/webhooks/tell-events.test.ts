@@ -4,6 +4,7 @@ import { forgetEvents } from "../store/events.ts";
 import { engines } from "../testing/engines.ts";
 import { openIndex, other, stranger, watched } from "../testing/index-by-hand.ts";
 import { tellEvents } from "./tell-events.ts";
+import { forgetReverted } from "./told-transfers.ts";
 import { changeWatched } from "./watched-addresses.ts";
 
 describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
@@ -68,6 +69,51 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     expect(events.filter((each) => each.includes(" c "))).toEqual(["included c 1", "final c 1"]);
     expect(events.filter((each) => each.includes(" b ")).at(-1)).toBe("final b 1");
   });
+
+  it("is not reverted by a repair that leaves it as it is", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    const told = [{ transaction: "a" }, { transaction: "b", log: 1 }];
+    await index.include(1, "1", told);
+    await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
+    await index.mend(1, "1", [...told, { transaction: "c", log: 2 }]);
+    await index.mend(1, "1", told.slice(0, 1));
+    await index.verify(1);
+    await index.finalise(1);
+    expect(await index.eventsOf()).toEqual([
+      "included a 1",
+      "included b 1",
+      "reverted b 1",
+      "final a 1",
+    ]);
+  });
+
+  it.each(["mend", "reindex"] as const)(
+    "is included again after a %s that moves it, although its address is not watched any more",
+    async (kind) => {
+      const index = await openIndex(await createUrl());
+      await index.watch();
+      await index.include(1, "false", [{ transaction: "a" }]);
+      await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
+      const truth = [
+        { transaction: "a", log: 1 },
+        { transaction: "b", log: 2 },
+      ];
+      if (kind === "mend") await index.mend(1, "1", truth);
+      else {
+        await index.forget(1);
+        await index.include(1, "1", truth, false);
+      }
+      await index.verify(1);
+      await index.finalise(1);
+      expect(await index.eventsOf()).toEqual([
+        "included a false",
+        "reverted a false",
+        "included a 1",
+        "final a 1",
+      ]);
+    },
+  );
 
   it("is not repeated by a reindex, and is taken back where that has not found it again", async () => {
     const index = await openIndex(await createUrl());
@@ -171,6 +217,31 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await index.watch();
     await index.include(3, "5", [{ transaction: "e" }]);
     expect((await index.eventsOf()).slice(2)).toEqual(["included e 5"]);
+  });
+
+  it("is included again by the next blocks, although its address is not watched any more", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, "1", [{ transaction: "a" }]);
+    await index.include(2, "2", [{ transaction: "b" }]);
+    await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
+    await index.rollBackTo(1);
+    await index.include(2, "3", [{ transaction: "c" }]);
+    await index.include(3, "4", [{ transaction: "d" }, { transaction: "b", log: 1 }]);
+    await index.rollBackTo(0);
+    await index.include(1, "5", [{ transaction: "b" }, { transaction: "a", log: 1 }]);
+    expect((await index.eventsOf()).slice(2)).toEqual([
+      "reverted b 2",
+      "included b 4",
+      "reverted b 4",
+      "reverted a 1",
+      "included b 5",
+      "included a 5",
+    ]);
+    const { database } = index;
+    const forget = () =>
+      database.transaction((tx) => forgetReverted(tx, database.dialect, { keptMs: -1, limit: 1 }));
+    expect([await forget(), await forget(), await forget()]).toEqual([true, true, false]);
   });
 
   it("includes the blocks of a writer of the release before, once one of this release writes", async () => {

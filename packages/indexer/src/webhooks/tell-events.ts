@@ -5,7 +5,16 @@ import { outboxTables } from "../store/migrations/add-webhooks.ts";
 import { blockOfPosition } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { describeTransfer, findTokens, type ToldToken } from "./describe-transfer.ts";
-import { deleteTold, insertTold, readTold, type ToldRow } from "./told-transfers.ts";
+import {
+  deleteTold,
+  type Follower,
+  followersOf,
+  insertReverted,
+  insertTold,
+  readReverted,
+  readTold,
+  type ToldRow,
+} from "./told-transfers.ts";
 import { findWatchers, type Watchers } from "./watched-addresses.ts";
 
 type EventRow = Selectable<IndexerSchema["indexer_events"]>;
@@ -51,6 +60,7 @@ export async function tellEvents(
 async function isAnythingWatched(transaction: Transaction<IndexerSchema>): Promise<boolean> {
   const { rows } = await sql`
     select 1 where exists (select 1 from indexer_watched) or exists (select 1 from indexer_told)
+      or exists (select 1 from indexer_reverted)
   `.execute(transaction);
   return rows.length > 0;
 }
@@ -67,37 +77,68 @@ async function tell(
     arriving.flatMap((row) => [hexOfBytes(row.from_address), hexOfBytes(row.to_address)]),
   );
   const before = await readTold(transaction, dialect, rows);
-  if (watchers.size === 0 && before.length === 0) return;
+  const reverted = await readReverted(transaction, dialect, arriving);
+  if (watchers.size === 0 && before.length === 0 && reverted.length === 0) return;
   const tokens = await findTokens(transaction, rows);
+  const receiversOf = createMatching(watchers, [...followersOf(before), ...reverted]);
   const news = createNews(before);
   for (const row of rows) {
     const token = tokens.get(row.token_id);
     if (row.kind === "retraction") news.retract(row);
     else if (token !== undefined)
-      for (const told of toldOf(row, { token, watchers, dialect })) news.include(told);
+      for (const told of toldOf(row, { token, receiversOf, dialect })) news.include(told);
   }
   await deleteTold(transaction, dialect, news.gone());
+  await insertReverted(transaction, dialect, news.reverted);
   await insertTold(transaction, dialect, news.added());
   await appendEvents({ dialect, tables: outboxTables }, transaction, news.events);
 }
 
-/** A row for each receiver that watches the sender or the recipient. */
+type TransactionId = Pick<ToldFacts, "token_id" | "transaction_hash">;
+/** The receivers that hear about a transfer by its sender or recipient. */
+export type Matching = (row: TransactionId, side: string) => ReadonlySet<string>;
+
+/**
+ * Matches a transfer with the receivers that watch an address. Those that know of the address's
+ * transfers in the same transaction hear how these end, also after `unwatch`.
+ */
+export function createMatching(watchers: Watchers, known: readonly Follower[]): Matching {
+  const placeOf = ({ token_id, transaction_hash }: TransactionId, side: string) =>
+    `${token_id} ${hexOfBytes(transaction_hash)} ${side}`;
+  const followers = new Map<string, Set<string>>();
+  for (const row of known) {
+    const place = placeOf(row, row.address);
+    const ofPlace = followers.get(place);
+    if (ofPlace === undefined) followers.set(place, new Set([row.endpoint_id]));
+    else ofPlace.add(row.endpoint_id);
+  }
+  return (row, side) => {
+    const watching = watchers.get(side) ?? [];
+    const following = followers.size === 0 ? undefined : followers.get(placeOf(row, side));
+    return new Set(following === undefined ? watching : [...watching, ...following]);
+  };
+}
+
+/** A row for each receiver that hears about the sender or the recipient. */
 export function toldOf(
   row: ToldFacts,
   {
     token,
-    watchers,
+    receiversOf,
     dialect,
   }: {
     token: ToldToken;
-    watchers: Watchers;
+    receiversOf: Matching;
     dialect: Dialect;
   },
 ): ToldRow[] {
   const sides = [...new Set([hexOfBytes(row.from_address), hexOfBytes(row.to_address)])];
-  const endpoints = new Set(sides.flatMap((side) => watchers.get(side) ?? []));
+  const matched = sides.map((side) => ({ side, endpoints: receiversOf(row, side) }));
+  const endpoints = new Set(matched.flatMap((each) => [...each.endpoints]));
   return [...endpoints].map((endpoint) => {
-    const addresses = sides.filter((side) => watchers.get(side)?.includes(endpoint));
+    const addresses = matched
+      .filter((each) => each.endpoints.has(endpoint))
+      .map(({ side }) => side);
     const { key, payload } = describeTransfer(row, { token, addresses, dialect });
     return {
       token_id: row.token_id,
@@ -121,6 +162,7 @@ function createNews(before: readonly ToldRow[]) {
   /** The last event of each place. */
   const now = new Map<string, Map<string, ToldRow>>();
   const events: DirectedEvent[] = [];
+  const reverted: ToldRow[] = [];
   for (const row of before) at(row).set(row.endpoint_id, row);
 
   function at(place: { token_id: number; position: number }): Map<string, ToldRow> {
@@ -131,11 +173,13 @@ function createNews(before: readonly ToldRow[]) {
 
   function revert(row: ToldRow): void {
     at(row).delete(row.endpoint_id);
+    reverted.push(row);
     events.push(eventOf("transfer.reverted", row));
   }
 
   return {
     events,
+    reverted,
     include(row: ToldRow): void {
       const old = at(row).get(row.endpoint_id);
       // A repetition of what was told.

@@ -9,7 +9,14 @@ import type { IndexerSchema } from "../store/schema.ts";
 import type { WriterLease } from "../store/writer-lease.ts";
 import { findUntold } from "./find-untold.ts";
 import { eventOf } from "./tell-events.ts";
-import { deleteTold, finaliseTold, insertTold, openTold, type ToldRow } from "./told-transfers.ts";
+import {
+  deleteTold,
+  finaliseTold,
+  insertReverted,
+  insertTold,
+  openTold,
+  type ToldRow,
+} from "./told-transfers.ts";
 
 /** Events of one transaction: few enough to delay no other writer. */
 const transfersAtOnce = 1_000;
@@ -59,6 +66,7 @@ export async function tellFinal(
   const gone = rows.filter((row) => !isAsTold(row, dialect));
   await finaliseTold(transaction, dialect, final);
   await deleteTold(transaction, dialect, gone);
+  await insertReverted(transaction, dialect, gone);
   const anew = await findUntold(transaction, dialect, gone);
   await insertTold(transaction, dialect, anew);
   await appendEvents({ dialect, tables: outboxTables }, transaction, [

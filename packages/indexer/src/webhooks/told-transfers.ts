@@ -1,11 +1,26 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Selectable, sql, type Transaction } from "kysely";
+import * as z from "zod";
+import { hexOfBytes } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
 /** A transfer that a receiver knows of. */
 export type ToldRow = Selectable<IndexerSchema["indexer_told"]>;
 
 type ToldId = Pick<ToldRow, "token_id" | "position" | "endpoint_id">;
+
+/** A receiver that knows of transfers of an address, in lowercase, in a transaction. */
+export type Follower = Omit<Selectable<IndexerSchema["indexer_reverted"]>, "reverted_at_ms">;
+
+const addressesSchema = z.object({ addresses: z.array(z.string()) });
+
+/** The receivers of told transfers, by the addresses that they watched. */
+export function followersOf(rows: readonly ToldRow[]): Follower[] {
+  return rows.flatMap(({ token_id, transaction_hash, endpoint_id, payload }) => {
+    const { addresses } = addressesSchema.parse(JSON.parse(payload));
+    return addresses.map((address) => ({ token_id, transaction_hash, endpoint_id, address }));
+  });
+}
 
 /** The last events of the transfers at these places, to any receiver. */
 export async function readTold(
@@ -54,6 +69,72 @@ export async function deleteTold(
       select token_id, position, endpoint_id from ${recordsOf(dialect, rows)}
     )
   `.execute(transaction);
+}
+
+/** The receivers that were told of transfers in these transactions, and of their retraction. */
+export async function readReverted(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly { token_id: number; transaction_hash: Uint8Array }[],
+): Promise<Follower[]> {
+  const any = await transaction
+    .selectFrom("indexer_reverted")
+    .select("token_id")
+    .limit(sql.lit(1))
+    .executeTakeFirst();
+  if (any === undefined) return [];
+  const distinct = new Map(
+    rows.map(({ token_id, transaction_hash }) => {
+      const hash = hexOfBytes(transaction_hash);
+      return [`${token_id} ${hash}`, { token_id, hash }];
+    }),
+  );
+  const wanted = dialect.records("wanted", { token_id: "integer", hash: "text" }, [
+    ...distinct.values(),
+  ]);
+  const hash = dialect.fromHex(sql.ref("wanted.hash"));
+  const { rows: found } =
+    dialect.engine === "postgres"
+      ? await sql<Follower>`
+          select reverted.* from ${wanted} cross join lateral (
+            select token_id, transaction_hash, endpoint_id, address from indexer_reverted as found
+            where found.token_id = wanted.token_id and found.transaction_hash = ${hash} offset 0
+          ) as reverted
+        `.execute(transaction)
+      : await sql<Follower>`
+          select reverted.token_id, reverted.transaction_hash, reverted.endpoint_id,
+            reverted.address
+          from ${wanted} cross join indexer_reverted as reverted
+          where reverted.token_id = wanted.token_id and reverted.transaction_hash = ${hash}
+        `.execute(transaction);
+  return found;
+}
+
+/** Records the receivers of reverted transfers, to tell them where these are included again. */
+export async function insertReverted(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly ToldRow[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const followers = new Map(
+    followersOf(rows).map((row) => [
+      `${row.token_id} ${hexOfBytes(row.transaction_hash)} ${row.endpoint_id} ${row.address}`,
+      row,
+    ]),
+  );
+  const {
+    rows: [time],
+  } = await sql<{ now: number }>`select ${dialect.nowMs()} as now`.execute(transaction);
+  await dialect.insertMany(
+    transaction,
+    "indexer_reverted",
+    [...followers.values()].map((row) => ({ ...row, reverted_at_ms: time?.now ?? 0 })),
+    {
+      keys: ["token_id", "transaction_hash", "endpoint_id", "address"],
+      replace: ["reverted_at_ms"],
+    },
+  );
 }
 
 /** Records that receivers know of the finality of transfers. */
@@ -108,5 +189,25 @@ export async function forgetFinal(
     where final_at_ms < ${dialect.nowMs()} - ${sql.lit(keptMs)} order by final_at_ms limit ${sql.lit(limit)}
   `.execute(transaction);
   await deleteTold(transaction, dialect, rows);
+  return rows.length >= limit;
+}
+
+/**
+ * Forgets who was told of transfers that were reverted long ago: one step.
+ *
+ * @returns whether there may be more
+ */
+export async function forgetReverted(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { keptMs, limit }: { keptMs: number; limit: number },
+): Promise<boolean> {
+  const { rows } = await sql`
+    delete from indexer_reverted where (token_id, transaction_hash, endpoint_id, address) in (
+      select token_id, transaction_hash, endpoint_id, address from indexer_reverted
+      where reverted_at_ms < ${dialect.nowMs()} - ${sql.lit(keptMs)}
+      order by reverted_at_ms limit ${sql.lit(limit)}
+    ) returning token_id
+  `.execute(transaction);
   return rows.length >= limit;
 }

@@ -55,3 +55,30 @@ export const addWatchedAddresses: Migration = {
     await sql`insert into indexer_telling (id, last_event) values (1, 0)`.execute(transaction);
   },
 };
+
+/** A new table alone: the release before does not know it. */
+export const addReverted: Migration = {
+  title: "transfers that were reverted",
+  async up(transaction, dialect) {
+    const { types } = dialect;
+    const { schema } = transaction;
+    await clustered(dialect, schema.createTable("indexer_reverted"))
+      .addColumn("token_id", types.integer, (column) => column.notNull())
+      .addColumn("transaction_hash", types.bytes, (column) => column.notNull())
+      .addColumn("endpoint_id", types.text, (column) => column.notNull())
+      .addColumn("address", types.text, (column) => column.notNull())
+      .addColumn("reverted_at_ms", types.timestampMs, (column) => column.notNull())
+      .addPrimaryKeyConstraint("indexer_reverted_key", [
+        "token_id",
+        "transaction_hash",
+        "endpoint_id",
+        "address",
+      ])
+      .execute();
+    await schema
+      .createIndex("indexer_reverted_time")
+      .on("indexer_reverted")
+      .column("reverted_at_ms")
+      .execute();
+  },
+};

@@ -1,6 +1,6 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { addVerification } from "./add-verification.ts";
-import { addOutbox, addWatchedAddresses } from "./add-webhooks.ts";
+import { addOutbox, addReverted, addWatchedAddresses } from "./add-webhooks.ts";
 import { createTables } from "./create-tables.ts";
 
 /**
@@ -9,5 +9,12 @@ import { createTables } from "./create-tables.ts";
  */
 export const indexerMigrations: MigrateOptions = {
   name: "indexer",
-  migrations: [leasesMigration, createTables, addVerification, addOutbox, addWatchedAddresses],
+  migrations: [
+    leasesMigration,
+    createTables,
+    addVerification,
+    addOutbox,
+    addWatchedAddresses,
+    addReverted,
+  ],
 };
