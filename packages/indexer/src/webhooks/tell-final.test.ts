@@ -6,7 +6,7 @@ import { updateChain } from "../store/chain-row.ts";
 import { coverRange } from "../store/coverage.ts";
 import { createWriterLease, type WriterLease } from "../store/writer-lease.ts";
 import { engines } from "../testing/engines.ts";
-import { chainId, openIndex } from "../testing/index-by-hand.ts";
+import { chainId, openIndex, other, watched } from "../testing/index-by-hand.ts";
 import { writeAndTell } from "./tell-final.ts";
 
 const sent = 2_300;
@@ -44,4 +44,31 @@ it("posts events of finality for any number of transfers, 1,000 in a transaction
   });
   expect(result).toBe("written");
   expect(posted).toEqual([1_000, 2_000, sent]);
+});
+
+it("posts those of one transaction together, where a page would end within it", async () => {
+  if (sqlite === undefined) throw new Error("No engine");
+  const index = await openIndex(await sqlite.createUrl());
+  await index.watch("whk_a", [watched, other]);
+  const before = Array.from({ length: 999 }, (_, log) => ({ transaction: `${log}`, log }));
+  const first = { transaction: "moved", log: 999 };
+  await index.include(1, "1", [...before, first, { ...first, log: 1_000, to: other }]);
+  await index.finalise(1);
+  await index.forget(1);
+  // The first one was read at a wrong place, so the other one has its index.
+  const found = [...before, { ...first, log: 1_000, to: other }, { ...first, log: 1_001 }];
+  await index.include(1, "1", found, false);
+  await index.verify(1);
+  const events = (await index.eventsOf("whk_a", { hasKey: true })).filter((each) =>
+    each.includes(" moved "),
+  );
+  for (const place of ["0", "1"]) {
+    const ofPlace = events.filter((each) => each.endsWith(`:${place}`));
+    expect(ofPlace.map((each) => each.split(" ")[0])).toEqual([
+      "included",
+      "reverted",
+      "included",
+      "final",
+    ]);
+  }
 });

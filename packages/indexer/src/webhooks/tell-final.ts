@@ -60,7 +60,7 @@ export async function tellFinal(
   dialect: Dialect,
   chainId: number,
 ): Promise<boolean> {
-  const rows = await readDecided(transaction, chainId);
+  const rows = await readPage(transaction, dialect, chainId);
   if (rows.length === 0) return false;
   const final = rows.filter((row) => isAsTold(row, dialect));
   const gone = rows.filter((row) => !isAsTold(row, dialect));
@@ -74,7 +74,7 @@ export async function tellFinal(
     ...gone.map((row) => eventOf("transfer.reverted", row)),
     ...anew.map((row) => eventOf("transfer.included", row)),
   ]);
-  return rows.length === transfersAtOnce || anew.length > 0;
+  return rows.length >= transfersAtOnce || anew.length > 0;
 }
 
 /**
@@ -104,28 +104,53 @@ type PlacedRow = ToldRow & {
   stored_index: number;
 };
 
-/** Open rows whose block is final. */
-function readDecided(
+/**
+ * A page of open rows whose block is final. Transfers that are gone come with all others of their
+ * transaction and block: one may have the index, so the key, of another one that is included anew.
+ */
+async function readPage(
   transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
   chainId: number,
 ): Promise<PlacedRow[]> {
-  return selectTold(
+  const decided = decidedOf(chainId);
+  const page = await selectTold(
     transaction,
-    sql`told.chain_id = ${chainId} and told.final_at_ms is null
-      and told.block_number <= (
-        select finalized_number from indexer_chains where chain_id = ${chainId}
-      )
-      and told.block_number < coalesce(
-        (select doubted_from from indexer_checks where chain_id = ${chainId}),
-        ${sql.lit(Number.MAX_SAFE_INTEGER)}
-      )
-      and exists (
-        select 1 from indexer_verified_ranges as verified
-        where verified.token_id = told.token_id and verified.from_block <= told.block_number
-          and verified.next_block > told.block_number
-      )
-    order by told.block_number, told.position limit ${sql.lit(transfersAtOnce)}`,
+    sql`${decided} order by told.block_number, told.position, told.token_id, told.endpoint_id
+      limit ${sql.lit(transfersAtOnce)}`,
   );
+  const last = page.at(-1);
+  if (last === undefined || page.length < transfersAtOnce) return page;
+  const torn = page.filter(
+    (row) => row.block_number === last.block_number && !isAsTold(row, dialect),
+  );
+  if (torn.length === 0) return page;
+  const hashes = torn.map((row) => row.transaction_hash);
+  const rest = await selectTold(
+    transaction,
+    sql`${decided} and told.block_number = ${last.block_number}
+      and (told.position, told.token_id, told.endpoint_id)
+        > (${last.position}, ${last.token_id}, ${last.endpoint_id})
+      and told.transaction_hash in (${sql.join(hashes)})`,
+  );
+  return [...page, ...rest];
+}
+
+/** Open rows whose block is final. */
+function decidedOf(chainId: number): RawBuilder<unknown> {
+  return sql`told.chain_id = ${chainId} and told.final_at_ms is null
+    and told.block_number <= (
+      select finalized_number from indexer_chains where chain_id = ${chainId}
+    )
+    and told.block_number < coalesce(
+      (select doubted_from from indexer_checks where chain_id = ${chainId}),
+      ${sql.lit(Number.MAX_SAFE_INTEGER)}
+    )
+    and exists (
+      select 1 from indexer_verified_ranges as verified
+      where verified.token_id = told.token_id and verified.from_block <= told.block_number
+        and verified.next_block > told.block_number
+    )`;
 }
 
 async function selectTold(
