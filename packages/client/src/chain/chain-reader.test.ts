@@ -3,6 +3,7 @@ import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import { encodeFunctionResult, erc20Abi, getAbiItem, pad, toFunctionSelector } from "viem";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { drip } from "../testing/drip.ts";
 import { type ChainReader, createChainReader, settledHistorySeconds } from "./chain-reader.ts";
 
 let devnet: Devnet;
@@ -27,8 +28,12 @@ async function startLiar(asked: string, result: () => unknown): Promise<string> 
 }
 
 function reader(...urls: string[]): ChainReader {
+  return readerWithin(5_000, ...urls);
+}
+
+function readerWithin(timeoutMs: number, ...urls: string[]): ChainReader {
   const problems: string[] = [];
-  const chains = createChainReader({ rpcUrls: { [plasma]: urls }, timeoutMs: 5_000, problems });
+  const chains = createChainReader({ rpcUrls: { [plasma]: urls }, timeoutMs, problems });
   expect(problems).toEqual([]);
   return chains;
 }
@@ -70,6 +75,12 @@ describe("a balance", () => {
     const liar = await startLiar(balanceOf, rich);
     expect(await balance(reader("http://127.0.0.1:1", devnet.rpcUrl))).toBe(1_000n);
     expect(await balance(reader(devnet.rpcUrl, liar))).toBe(1_000n);
+  });
+
+  it("is that of the next node where the first one's answer never ends", async () => {
+    const dripping = await listen((_request, response) => drip(response));
+    onTestFinished(dripping.close);
+    expect(await balance(readerWithin(2_000, dripping.url, devnet.rpcUrl))).toBe(1_000n);
   });
 });
 

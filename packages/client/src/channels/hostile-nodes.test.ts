@@ -2,6 +2,8 @@ import { createChannelFixture } from "@coinslot/devnet";
 import { findKnownChain, plasma } from "@coinslot/protocol";
 import { encodeAbiParameters, toFunctionSelector, toHex } from "viem";
 import { describe, expect, it } from "vitest";
+import { drip } from "../testing/drip.ts";
+import { listen } from "../testing/listen.ts";
 import { startLyingNode } from "../testing/lying-node.ts";
 import { useChannels } from "../testing/use-channels.ts";
 
@@ -126,6 +128,29 @@ describe("a node that shows an unexecuted deposit as used", () => {
     );
     expect(new Set(deposits).size).toBe(1);
     expect((await records())[0]?.deposit).toMatchObject({ amount: 10_000n });
+  });
+});
+
+describe("a node whose answers never end once a voucher is paid", () => {
+  it("withholds no paid answer", async () => {
+    let isPaid = false;
+    const node = world.keep(
+      await listen(async ({ body }, response) => {
+        if (isPaid) return drip(response);
+        const headers = { "content-type": "application/json" };
+        const answer = await fetch(world.devnet().rpcUrl, { method: "POST", headers, body });
+        response.writeHead(200, headers).end(await answer.text());
+      }),
+    );
+    const seller = await sellerOf({
+      onPaid: () => {
+        isPaid = true;
+        return false;
+      },
+    });
+    const rpcUrls = { [plasma]: [node.url] };
+    const response = await createFetch({}, { rpcUrls, balanceTimeoutMs: 1_000 })(seller.url);
+    expect(await response.text()).toBe('{"forecast":"sun"}');
   });
 });
 

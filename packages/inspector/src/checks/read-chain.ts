@@ -5,10 +5,16 @@ import type { ReadChain } from "../cycles/observe-exchange.ts";
 
 const hash = /^0x[0-9a-f]{64}$/i;
 
-/** Reads the transactions of receipts by the given nodes: status, gas and fee. */
-export function createChainReader(rpcUrls: readonly string[]): ReadChain {
+/**
+ * Reads the transactions of receipts by the given nodes: status, gas and fee. An answer has
+ * `timeoutMs` to its last byte.
+ */
+export function createChainReader(rpcUrls: readonly string[], timeoutMs = 5_000): ReadChain {
+  // The limit of viem ends with the headers: a body that drips would never end.
+  const fetchFn: typeof fetch = (input, init) =>
+    fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
   const clients = rpcUrls.map((url) =>
-    createPublicClient({ transport: http(url, { timeout: 5_000, retryCount: 1 }) }),
+    createPublicClient({ transport: http(url, { fetchFn, timeout: 0, retryCount: 1 }) }),
   );
   return async (transaction, network): Promise<OnChain> => {
     const startedAt = performance.now();

@@ -66,6 +66,9 @@ export async function openLocalChain(rpcUrl: string): Promise<LocalChain> {
 }
 
 function connect(rpcUrl: string) {
-  const transport = http(rpcUrl, { timeout: 5_000, retryCount: 0 });
+  // The limit of viem ends with the headers: a body that drips would never end.
+  const fetchFn: typeof fetch = (input, init) =>
+    fetch(input, { ...init, signal: AbortSignal.timeout(5_000) });
+  const transport = http(rpcUrl, { fetchFn, timeout: 0, retryCount: 0 });
   return createTestClient({ mode: "anvil", transport }).extend(publicActions).extend(walletActions);
 }
