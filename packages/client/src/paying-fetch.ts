@@ -1,6 +1,7 @@
 import { headerName } from "@coinslot/protocol";
 import { bookResumed } from "./budget/book-resumed.ts";
 import { resumeByChannel } from "./channels/buy-by-channel.ts";
+import { createFreeRoom } from "./channels/free-room.ts";
 import {
   type ChannelSummary,
   listChannels,
@@ -115,7 +116,8 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
         checkRepeatable(request, context.maxBodyBytes);
         const payment = checkPaymentFor(request, given);
         if (payment.terms.channel) return resumeByChannel(context, { request, payment });
-        await bookResumed(context, payment);
+        const freeRoom = createFreeRoom(context, request.signal);
+        await bookResumed(context, { payment, freeRoom });
         request.signal?.throwIfAborted();
         return deliverPayment(context, { request, payment, wasSent: true });
       },

@@ -7,13 +7,15 @@ import { findAsset } from "./spending-policy.ts";
  * Books a resumed payment for as long as it can be executed. It may come from another process, or
  * from another budget.
  *
+ * @param resumed.freeRoom resolves to whether there is more room than before
  * @throws PaymentError `over_budget` or `unknown_asset` when the budget has no room for it, and
  * when the budget cannot be kept. Then it is not sent.
  */
 export async function bookResumed(
   { budget, chains, assets }: PayingFetchContext,
-  { terms, sendTo }: SignedPayment,
+  resumed: { payment: SignedPayment; freeRoom: () => Promise<boolean> },
 ): Promise<void> {
+  const { terms, sendTo } = resumed.payment;
   const { network, payer, nonce, validBefore } = terms;
   const id = { network, asset: terms.asset, payer, nonce };
   if (await budget.holds(id)) return;
@@ -26,7 +28,9 @@ export async function bookResumed(
     throw new PaymentError("unknown_asset", text);
   }
   const { hostname: host } = new URL(sendTo);
-  const booked = await budget.book({ id, validBefore, asset, amount: BigInt(terms.amount), host });
+  const wanted = { id, validBefore, asset, amount: BigInt(terms.amount), host };
+  let booked = await budget.book(wanted);
+  if (!booked.ok && (await resumed.freeRoom())) booked = await budget.book(wanted);
   if (!booked.ok) throw new PaymentError("over_budget", booked.message);
   // A seller of MPP chooses the nonce, and may choose one for several tokens.
   if (booked.isNew || (await budget.holds(id))) return;

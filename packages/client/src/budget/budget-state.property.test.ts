@@ -119,6 +119,31 @@ describe("a budget", () => {
   });
 });
 
+describe("the booking of a channel whose token has changed its bucket", () => {
+  it("is neither lowered nor spent in the unit of the other bucket", async () => {
+    const limits = { perPayment: 10n ** 30n, perHost: 10n ** 30n, perDay: 10n ** 30n };
+    const bucketOf = (decimals: number) =>
+      assetIn({ name: `of ${decimals} decimals`, decimals, limits }, 6);
+    const amounts = fc.bigInt({ min: 0n, max: 10n ** 9n });
+    await fc.assert(
+      fc.asyncProperty(amounts, amounts, fc.boolean(), async (booked, other, isFine) => {
+        const { store, read } = createOpenStore();
+        const now = 1_700_000_000_000;
+        const chains = { wasUsed: async () => undefined, readTimes: async () => [now] };
+        const budget = createSpendingBudget({ store, now: () => now, chains });
+        const [asset, changed] = [bucketOf(isFine ? 18 : 6), bucketOf(isFine ? 6 : 18)];
+        const { network, address: payer } = asset;
+        const id = { network, asset: payer, payer, nonce: nonceOf(1) };
+        await budget.bookExposure({ id, asset, host: "a", amount: booked, ceiling: 0n });
+        const { open } = await read();
+        await budget.lowerExposure({ id, asset: changed, exposureAt: () => other });
+        await budget.spendExposure({ id, asset: changed, host: "a", amount: other });
+        expect((await read()).open).toEqual(open);
+      }),
+    );
+  });
+});
+
 describe("an amount in its budget bucket", () => {
   it("is never rounded down, and is exact where the bucket can express it", () => {
     const limits = { perPayment: 0n, perHost: 0n, perDay: 0n };

@@ -38,6 +38,11 @@ export const budgetStateSchema = z.object({
       }),
       /** Unix seconds. */
       validBefore: z.number().int(),
+      /**
+       * Of a channel: the ceiling before its last raise, in the token's smallest unit. A file of
+       * channels with a lower one is older than this booking.
+       */
+      ceiling: bookedAmount.optional(),
     }),
   ),
   /** Unix milliseconds of the last booking; 0 before the first, and in files of version 0.1.0. */
@@ -122,6 +127,28 @@ export function openBooking(state: BudgetState, booking: Booking): BudgetState {
   return { ...state, open: [...state.open, booking] };
 }
 
+/**
+ * The booking of a channel in the place of its open one: neither its amount nor its ceiling falls.
+ * An older file of channels knows less than was signed.
+ */
+export function raiseBooking(state: BudgetState, booking: Booking): Booking {
+  const { id, pot, host, amount, ceiling = 0n } = booking;
+  const before = state.open.find(
+    (each) => each.id.nonce === id.nonce && each.pot === pot && each.host === host,
+  );
+  if (before === undefined) return booking;
+  return {
+    ...booking,
+    amount: larger(before.amount, amount),
+    ceiling: larger(before.ceiling ?? 0n, ceiling),
+  };
+}
+
+function larger(one: bigint, other: bigint): bigint {
+  if (one > other) return one;
+  return other;
+}
+
 /** Returns whether an amount is committed to this authorization. */
 export function isOpen(state: BudgetState, nonce: string): boolean {
   return state.open.some((each) => each.id.nonce === nonce);
@@ -147,7 +174,7 @@ export function spendOfBooking(state: BudgetState, part: Booking): BudgetState {
   const { hour, pot, host, amount, id } = part;
   const spent = addSpent(state.spent, { hour, pot, host, amount });
   const open = state.open.flatMap((each) => {
-    if (each.id.nonce !== id.nonce) return [each];
+    if (each.id.nonce !== id.nonce || each.pot !== pot) return [each];
     return each.amount > amount ? [{ ...each, amount: each.amount - amount }] : [];
   });
   return { ...state, spent, open };
@@ -167,17 +194,23 @@ function addSpent(
   ];
 }
 
-/** Lowers an open booking to an amount; 0 frees it. No effect on a smaller one. */
+/**
+ * Lowers an open booking of a bucket to an amount, which may follow from the ceiling in it; 0 frees
+ * it. No effect on a smaller one, or on one of another bucket: its unit may differ.
+ */
 export function lowerBooking(
   state: BudgetState,
-  { nonce, amount }: { nonce: string; amount: bigint },
+  lowered: { nonce: string; pot: string; amountAt: (ceiling: bigint) => bigint },
 ): BudgetState {
-  const isHigher = (each: Booking) => each.id.nonce === nonce && each.amount > amount;
-  if (!state.open.some(isHigher)) return state;
+  const { nonce, pot, amountAt } = lowered;
+  const before = state.open.find((each) => each.id.nonce === nonce && each.pot === pot);
+  if (before === undefined) return state;
+  const amount = amountAt(before.ceiling ?? 0n);
+  if (amount >= before.amount) return state;
   if (amount === 0n) return releaseBooking(state, nonce);
   return {
     ...state,
-    open: state.open.map((each) => (isHigher(each) ? { ...each, amount } : each)),
+    open: state.open.map((each) => (each === before ? { ...each, amount } : each)),
   };
 }
 

@@ -102,7 +102,7 @@ describe("open bookings", () => {
   it("beyond the limits of today refuse no channel that books no more than before", async () => {
     const { store } = await storeOf(6_000);
     const { id, amount, host } = requestOf(6_000);
-    const exposure = { id, asset, host, amount: 3n * amount };
+    const exposure = { id, asset, host, amount: 3n * amount, ceiling: 0n };
     const hour = start / 3_600_000;
     await store.update((state) => {
       const before = { id, validBefore: start / 1000 + 300, hour, pot: "usd", host };
@@ -112,6 +112,6 @@ describe("open bookings", () => {
     const chains = { wasUsed: async () => undefined, readTimes: async () => [start] };
     const budget = createSpendingBudget({ store, now: () => start, chains });
     expect(await budget.bookExposure(exposure)).toMatchObject({ ok: true });
-    expect(await budget.bookExposure({ ...exposure, amount: 4n })).toMatchObject({ ok: false });
+    expect(await budget.bookExposure({ ...exposure, amount: 6n })).toMatchObject({ ok: false });
   });
 });

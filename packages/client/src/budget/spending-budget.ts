@@ -10,6 +10,7 @@ import {
   lowerBooking,
   needsTrustedClock,
   openBooking,
+  raiseBooking,
   releaseBooking,
   settleBooking,
   spendOfBooking,
@@ -43,6 +44,11 @@ export interface BookingRequest {
  */
 export type ExposureRequest = Omit<BookingRequest, "validBefore" | "insteadOf">;
 
+/** The stored ceiling of a channel, in the token's smallest unit. */
+interface OfChannel {
+  ceiling: bigint;
+}
+
 /** A time for which a booking counts until it is ended: the year 9999. */
 const noEnd = 253_370_764_800;
 
@@ -70,15 +76,23 @@ export interface SpendingBudget {
   holds(id: AuthorizationId): Promise<boolean>;
   /**
    * Commits the whole exposure of a channel, if the limits of host and day allow it. It replaces
-   * the channel's earlier one. The limit for one payment is the caller's to check, by the price.
+   * the channel's earlier one, unless that is higher: another file of channels may know of more.
+   * The limit for one payment is the caller's to check, by the price.
    *
+   * @param request.ceiling the one that is stored before the raise
    * @throws PaymentError as `book`
    */
-  bookExposure(request: ExposureRequest): Promise<Booked>;
-  /** Lowers the booking of a channel to this exposure. It never raises it, and needs no room. */
-  lowerExposure(request: ExposureRequest): Promise<void>;
-  /** Resolves to the booked exposures by channel, in the unit of their bucket. */
-  exposures(): Promise<ReadonlyMap<string, bigint>>;
+  bookExposure(request: ExposureRequest & OfChannel): Promise<Booked>;
+  /**
+   * Lowers the booking of a channel to an exposure. It never raises it, and needs no room.
+   *
+   * @param request.exposureAt the exposure where this ceiling may have been signed, too
+   */
+  lowerExposure(
+    request: Pick<ExposureRequest, "id" | "asset"> & { exposureAt: (ceiling: bigint) => bigint },
+  ): Promise<void>;
+  /** Resolves to the booked exposures by channel. */
+  exposures(): Promise<ReadonlyMap<string, Booking>>;
   /** Counts a part of the exposure of a channel as spent today. The rest stays booked. */
   spendExposure(part: ExposureRequest): Promise<void>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
@@ -108,10 +122,11 @@ export function createSpendingBudget(options: {
 
   /** @returns `undefined` when the clock has to be checked first */
   async function tryToBook(
-    request: BookingRequest & { isExposure?: true },
+    request: BookingRequest & Partial<OfChannel>,
     clock: { trustedAt?: number | undefined; isChecked: boolean },
   ): Promise<Booked | undefined> {
-    const { id, validBefore, asset, amount, host, insteadOf = [], isExposure } = request;
+    const { id, validBefore, asset, amount, host, insteadOf = [], ceiling } = request;
+    const isExposure = ceiling !== undefined;
     return store.update<Booked | undefined>((before) => {
       if (!isExposure && isOpen(before, id.nonce))
         return { state: before, result: { ok: true, isNew: false } };
@@ -125,7 +140,8 @@ export function createSpendingBudget(options: {
       const bookedAt = Math.max(at, state.bookedAt);
       const pot = asset.pot.name;
       const hour = hourOf(bookedAt);
-      const booking = { id, validBefore, hour, pot, host, amount: inBucket(asset, amount) };
+      const wanted = { id, validBefore, hour, pot, host, amount: inBucket(asset, amount) };
+      const booking = isExposure ? raiseBooking(state, { ceiling, ...wanted }) : wanted;
       const without = insteadOf.reduce(releaseBooking, state);
       const exceeded = isReplaced(state, booking, insteadOf)
         ? undefined
@@ -138,9 +154,7 @@ export function createSpendingBudget(options: {
     });
   }
 
-  async function bookAtTrustedTime(
-    request: BookingRequest & { isExposure?: true },
-  ): Promise<Booked> {
+  async function bookAtTrustedTime(request: BookingRequest & Partial<OfChannel>): Promise<Booked> {
     const booked = await tryToBook(request, { isChecked: false });
     if (booked !== undefined) return booked;
     // Outside the lock, since a chain may be slow.
@@ -172,7 +186,7 @@ export function createSpendingBudget(options: {
     return true;
   }
 
-  async function book(request: BookingRequest & { isExposure?: true }): Promise<Booked> {
+  async function book(request: BookingRequest & Partial<OfChannel>): Promise<Booked> {
     const booked = await bookAtTrustedTime(request);
     if (booked.ok) return booked;
     // The places are those of all buckets.
@@ -184,16 +198,17 @@ export function createSpendingBudget(options: {
   return {
     book,
     bookExposure: (request) =>
-      book({ ...request, validBefore: noEnd, insteadOf: [request.id.nonce], isExposure: true }),
-    lowerExposure: ({ id, asset, amount }) =>
-      store.update((state) => ({
-        state: lowerBooking(state, { nonce: id.nonce, amount: inBucket(asset, amount) }),
-        result: undefined,
-      })),
+      book({ ...request, validBefore: noEnd, insteadOf: [request.id.nonce] }),
+    lowerExposure: ({ id, asset, exposureAt }) =>
+      store.update((state) => {
+        const amountAt = (ceiling: bigint) => inBucket(asset, exposureAt(ceiling));
+        const lowered = { nonce: id.nonce, pot: asset.pot.name, amountAt };
+        return { state: lowerBooking(state, lowered), result: undefined };
+      }),
     exposures: () =>
       store.update((state) => {
         const open = state.open.filter(({ validBefore }) => validBefore === noEnd);
-        return { state, result: new Map(open.map(({ id, amount }) => [id.nonce, amount])) };
+        return { state, result: new Map(open.map((each) => [each.id.nonce, each])) };
       }),
     spendExposure: ({ id, asset, amount, host }) =>
       store.update((state) => {

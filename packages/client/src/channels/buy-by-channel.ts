@@ -12,6 +12,7 @@ import { bookExposureOf, type ChannelLedger } from "./channel-ledger.ts";
 import type { ChannelContext } from "./channel-options.ts";
 import { type ChannelRecord, larger } from "./channel-record.ts";
 import { lanesOf } from "./choose-channel.ts";
+import { createFreeRoom } from "./free-room.ts";
 import { judgeRejection } from "./judge-rejection.ts";
 import { noteReceipt } from "./note-receipt.ts";
 import { openRecord } from "./open-record.ts";
@@ -78,7 +79,9 @@ export async function resumeByChannel(
   const held = await locks.acquire([id], request.signal);
   try {
     const ledger: ChannelLedger = { context, store };
-    const record = await raiseCeiling(ledger, id, BigInt(channel.ceiling));
+    const freeRoom = createFreeRoom(context, request.signal);
+    const ceiling = BigInt(channel.ceiling);
+    const record = await raiseCeiling(ledger, { id, ceiling, freeRoom });
     const sent = await send(context, { request, payment, wasSent: true });
     if (sent.outcome.state === "settled") {
       await noteReceipt(ledger, { record, payment, response: sent.response });
@@ -91,16 +94,18 @@ export async function resumeByChannel(
 
 async function raiseCeiling(
   ledger: ChannelLedger,
-  id: string,
-  ceiling: bigint,
+  wanted: { id: string; ceiling: bigint; freeRoom: () => Promise<boolean> },
 ): Promise<ChannelRecord> {
+  const { id, ceiling, freeRoom } = wanted;
   const record = ledger.store.update(id, (stored) => stored);
   if (ceiling <= record.ceiling) return record;
   const asset = findAsset(ledger.context.assets, record.network, record.config.token);
   if (asset === undefined) {
     throw new PaymentError("unknown_asset", "The budget names no token of the channel");
   }
-  const why = await bookExposureOf(ledger, { ...record, ceiling }, asset);
+  const booking = { next: { ...record, ceiling }, ceiling: record.ceiling, asset };
+  let why = await bookExposureOf(ledger, booking);
+  if (why !== undefined && (await freeRoom())) why = await bookExposureOf(ledger, booking);
   if (why !== undefined) throw new PaymentError("over_budget", why);
   return ledger.store.update(id, (stored) => ({
     ...stored,

@@ -1,3 +1,4 @@
+import type { Booking } from "../budget/budget-state.ts";
 import { findAsset, inBucket, type SpendableAsset } from "../budget/spending-policy.ts";
 import { settledHistorySeconds } from "../chain/chain-reader.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
@@ -21,18 +22,18 @@ function bookingOf(record: ChannelRecord) {
 }
 
 /**
- * Books what the seller may claim of a channel in this state, before that state is stored.
+ * Books what the seller may claim of a channel in its next state, before that state is stored.
  *
+ * @param ceiling the stored one
  * @returns the limit that refuses it, in words
  */
 export async function bookExposureOf(
   { context }: ChannelLedger,
-  record: ChannelRecord,
-  asset: SpendableAsset,
+  { next, ceiling, asset }: { next: ChannelRecord; ceiling: bigint; asset: SpendableAsset },
 ): Promise<string | undefined> {
-  const amount = exposureOf(record);
+  const amount = exposureOf(next);
   if (amount === 0n) return undefined;
-  const booked = await context.budget.bookExposure({ ...bookingOf(record), asset, amount });
+  const booked = await context.budget.bookExposure({ ...bookingOf(next), asset, amount, ceiling });
   return booked.ok ? undefined : booked.message;
 }
 
@@ -46,18 +47,24 @@ export async function lowerExposure(
 ): Promise<void> {
   const asset = findAsset(context.assets, stored.network, stored.config.token);
   if (asset === undefined) return;
-  await context.budget.lowerExposure({ ...bookingOf(stored), asset, amount: exposureOf(stored) });
+  const exposureAt = (ceiling: bigint) => exposureOf(stored, ceiling);
+  await context.budget.lowerExposure({ ...bookingOf(stored), asset, exposureAt });
 }
 
-/** Returns whether more is booked for a channel than the exposure of its stored state. */
+/**
+ * Returns whether more is booked for a channel than the exposure of its stored state. A state that
+ * is older than the booking says nothing of it: neither its ceiling nor its balance.
+ */
 export function isBookedAbove(
   { context }: ChannelLedger,
   stored: ChannelRecord,
-  booked: ReadonlyMap<string, bigint>,
+  booked: ReadonlyMap<string, Booking>,
 ): boolean {
   const asset = findAsset(context.assets, stored.network, stored.config.token);
-  if (asset === undefined) return false;
-  return (booked.get(stored.id) ?? 0n) > inBucket(asset, exposureOf(stored));
+  const booking = booked.get(stored.id);
+  if (asset === undefined || booking?.pot !== asset.pot.name) return false;
+  const isOlder = stored.ceiling < (booking.ceiling ?? 0n);
+  return !isOlder && booking.amount > inBucket(asset, exposureOf(stored));
 }
 
 /**

@@ -140,10 +140,16 @@ export function lockedIn({ balance, charged, deposit }: ChannelRecord): bigint {
   return funds > charged ? funds - charged : 0n;
 }
 
-/** Money that the seller may still claim and that is not booked as spent yet. */
-export function exposureOf({ ceiling, balance, deposit, spent }: ChannelRecord): bigint {
-  const funds = balance + (deposit?.amount ?? 0n);
-  const claimable = ceiling < funds ? ceiling : funds;
+/**
+ * Money that the seller may still claim and that is not booked as spent yet.
+ *
+ * @param signed a ceiling that may have been signed, by another file
+ */
+export function exposureOf(
+  { ceiling, balance, deposit, spent }: ChannelRecord,
+  signed = 0n,
+): bigint {
+  const claimable = smaller(larger(ceiling, signed), balance + (deposit?.amount ?? 0n));
   return claimable > spent ? claimable - spent : 0n;
 }
 

@@ -3,13 +3,14 @@ import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createFileStore } from "../budget/budget-file.ts";
 import { budgetStateSchema } from "../budget/budget-state.ts";
+import type { SignedPayment } from "../index.ts";
 import { OfferRefusedError } from "../offer/offer-refused-error.ts";
 import { listen } from "../testing/listen.ts";
 import { startLyingNode } from "../testing/lying-node.ts";
 import { payTo, startSeller } from "../testing/seller.ts";
 import { useChannels } from "../testing/use-channels.ts";
 
-const { world, inFolder, sellerOf, createFetch, records } = useChannels();
+const { world, inFolder, openStore, sellerOf, createFetch, records } = useChannels();
 
 async function openBookings() {
   const text = await readFile(inFolder("budget.json"), "utf8");
@@ -49,7 +50,22 @@ async function buyerWithDeadDeposit(perDay = "$0.001") {
   await client.setNextBlockTimestamp({ timestamp: BigInt(now) / 1000n });
   await mine();
   const [{ id = "0x" } = {}] = await records();
-  return { create, id };
+  return { create, id, now: () => now };
+}
+
+/** Keeps a payment that is then not sent. */
+function keeper() {
+  let payment: SignedPayment | undefined;
+  return {
+    keep(signed: SignedPayment) {
+      payment = signed;
+      throw new Error("kept");
+    },
+    kept() {
+      if (payment === undefined) throw new Error("Nothing was kept");
+      return payment;
+    },
+  };
 }
 
 describe("the room of an expired deposit", () => {
@@ -58,6 +74,27 @@ describe("the room of an expired deposit", () => {
     const seller = world.keep(await startSeller());
     expect((await create()(seller.url)).status).toBe(200);
     expect((await records())[0]?.deposit).toBeUndefined();
+  });
+
+  it("is there for a payment that is resumed", async () => {
+    const { create, now } = await buyerWithDeadDeposit();
+    const { kept, keep } = keeper();
+    const seller = world.keep(await startSeller());
+    const elsewhere = world.createFetch({ now, beforeSend: keep });
+    await expect(elsewhere(seller.url)).rejects.toThrow("kept");
+    expect((await create().resume(kept(), seller.url)).status).toBe(200);
+  });
+
+  it("is there for a voucher that is resumed", async () => {
+    const { create, now } = await buyerWithDeadDeposit();
+    const { kept, keep } = keeper();
+    const seller = await sellerOf();
+    const elsewhere = createFetch({ file: inFolder("other.db") }, { now, beforeSend: keep });
+    await expect(elsewhere(seller.url)).rejects.toThrow("kept");
+    const [signed] = (await openStore("other.db")).list();
+    if (signed === undefined) throw new Error("No channel");
+    (await openStore()).create({ ...signed, ceiling: 0n });
+    expect((await create().resume(kept(), seller.url)).status).toBe(200);
   });
 
   it("is not looked for while there is enough", async () => {
@@ -126,5 +163,33 @@ describe("a booking above what is stored, as a kill between the two files leaves
     const seller = world.keep(await startSeller());
     expect((await pay(seller.url)).status).toBe(200);
     expect(await openBookings()).toMatchObject([{ amount: 10n ** 15n }]);
+  });
+});
+
+describe("a booking of a channel whose file is restored from an older copy", () => {
+  it("is neither replaced by a lower one, nor lowered for its room", async () => {
+    let amount = "1000";
+    const seller = await sellerOf({
+      terms: () => ({ amount }),
+      onPaid: async (paid, response) => {
+        await seller.deposit(paid);
+        seller.sell(paid, response, 0n);
+        return true;
+      },
+    });
+    const budget = { perDay: "$0.0095", file: inFolder("budget.json") };
+    const pay = createFetch({}, { budget });
+    await pay(seller.url);
+    const [copy] = await records();
+    if (copy === undefined) throw new Error("No channel");
+    for (amount of ["5000", "9000"]) await pay(seller.url);
+
+    (await openStore("older.db")).create(copy);
+    const restored = createFetch({ file: inFolder("older.db") }, { budget });
+    amount = "1000";
+    expect((await restored(seller.url)).status).toBe(200);
+    expect(await openBookings()).toMatchObject([{ amount: 9n * 10n ** 15n }]);
+    const other = world.keep(await startSeller());
+    await expect(restored(other.url)).rejects.toMatchObject({ code: "over_budget" });
   });
 });

@@ -106,7 +106,9 @@ async function learn(
   const { candidate, charged, ceiling } = known;
   let { record } = known;
   if (ceiling > record.ceiling) {
-    const why = await bookExposureOf(ledger, { ...record, ceiling }, candidate.asset);
+    const next = { ...record, ceiling };
+    const booking = { next, ceiling: record.ceiling, asset: candidate.asset };
+    const why = await bookExposureOf(ledger, booking);
     if (why !== undefined) return { kind: "final", record, why };
     record = ledger.store.update(record.id, (stored) => ({
       ...stored,

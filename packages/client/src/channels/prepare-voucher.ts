@@ -72,7 +72,8 @@ export async function prepareVoucher(
     ceiling: larger(record.ceiling, ceiling),
     ...(isNewDeposit ? { deposit } : {}),
   };
-  const exceeded = await bookExposureOf(ledger, next, candidate.asset);
+  const booking = { next, ceiling: record.ceiling, asset: candidate.asset };
+  const exceeded = await bookExposureOf(ledger, booking);
   if (exceeded !== undefined) return no("over_budget", exceeded);
   // Booked, stored and flushed, and only then signed.
   const { origin } = record;
