@@ -9,9 +9,15 @@ export function describeReturn(
   result: ChannelRefund | ChannelWithdrawal,
 ): string {
   const refunded = "refunded" in result ? result.refunded : undefined;
-  const step = describeStep(channel, result);
+  const step = describeStep(channel, result) + describeDeposit(result);
   if (refunded === undefined) return step;
   return `The seller has given back ${amountText(channel, refunded)}. ${step}`;
+}
+
+function describeDeposit({ depositUntil }: ChannelRefund | ChannelWithdrawal): string {
+  if (depositUntil === undefined) return "";
+  const until = timeText(depositUntil * 1000);
+  return ` A signed deposit may be executed until ${until} UTC: run this again after that.`;
 }
 
 function describeStep(channel: Channel, result: ChannelRefund | ChannelWithdrawal): string {
@@ -23,12 +29,8 @@ function describeStep(channel: Channel, result: ChannelRefund | ChannelWithdrawa
     case "withdrawn":
       if (isNone) return "The withdrawal has ended, and nothing came back.";
       return `Withdrawn: ${amount}.`;
-    case "nothing": {
-      const text = "The escrow holds nothing that is not charged.";
-      if (result.depositUntil === undefined) return text;
-      const until = timeText(result.depositUntil * 1000);
-      return `${text} A signed deposit may be executed until ${until} UTC: run this again after that.`;
-    }
+    case "nothing":
+      return "The escrow holds nothing that is not charged.";
     case "begun":
     case "waiting": {
       const at =

@@ -8,8 +8,14 @@ import { agreedSums, type ChannelOnChain, readByAll, readChannel } from "./read-
 
 /** A store with the parts of a context that its changes need. */
 export interface ChannelLedger {
-  context: Pick<PayingFetchContext, "budget" | "assets" | "chains" | "now">;
+  context: Pick<PayingFetchContext, "budget" | "assets" | "chains" | "now" | "wait">;
   store: ChannelStore;
+}
+
+/** A record with the balance to plan on, and what the chain shows. */
+export interface SeenChannel {
+  record: ChannelRecord;
+  chain: ChannelOnChain;
 }
 
 /** Identity of the booking of a channel's exposure. Its nonce is the channel's id. */
@@ -105,7 +111,7 @@ export async function learnCharged(
 export async function lookAtChain(
   ledger: ChannelLedger,
   record: ChannelRecord,
-): Promise<{ record: ChannelRecord; chain: ChannelOnChain } | undefined> {
+): Promise<SeenChannel | undefined> {
   const { context, store } = ledger;
   const nodes = context.chains.nodesOf(record.network);
   const known = store.find(record.id) ?? record;
@@ -139,10 +145,28 @@ export async function lookAtChain(
     balance: isProven ? kept : larger(kept, mayBeThere),
     claimed,
     deposit: isOver ? undefined : stored.deposit,
-    isWithdrawing: stored.isWithdrawing && chain.withdrawal !== undefined,
+    isWithdrawing: chain.withdrawal !== undefined,
   }));
   if (exposureOf(after) < exposureOf(known)) await lowerExposure(ledger, after);
   return { record: { ...after, balance }, chain };
+}
+
+/** Polls for a refund or a withdrawal: an endpoint may lag the one that has executed it. */
+export const maxPolls = 20;
+const pollIntervalMs = 500;
+
+/** Looks at the chain until it shows something; `undefined` where it does not. */
+export async function awaitChain(
+  ledger: ChannelLedger,
+  wanted: { record: ChannelRecord; polls: number; isThere: (seen: SeenChannel) => boolean },
+): Promise<SeenChannel | undefined> {
+  const { record, polls, isThere } = wanted;
+  for (let count = 1; ; count += 1) {
+    const seen = await lookAtChain(ledger, record);
+    if (seen !== undefined && isThere(seen)) return seen;
+    if (count >= polls) return undefined;
+    await ledger.context.wait(pollIntervalMs);
+  }
 }
 
 /** Leaves out endpoints whose head is far behind the newest one. The own clock bounds that one. */

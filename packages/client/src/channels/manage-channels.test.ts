@@ -1,10 +1,12 @@
 import { createChannelFixture } from "@coinslot/devnet";
-import { eip3009Abi } from "@coinslot/protocol";
-import { describe, expect, it } from "vitest";
+import { eip3009Abi, plasma } from "@coinslot/protocol";
+import { toFunctionSelector } from "viem";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelSeller } from "../testing/channel-seller.ts";
+import { startLyingNode } from "../testing/lying-node.ts";
 import { useChannels } from "../testing/use-channels.ts";
 
-const { world, sellerOf, createFetch, records, onChain } = useChannels();
+const { world, openStore, sellerOf, createFetch, records, onChain } = useChannels();
 
 function balanceOfBuyer(): Promise<bigint> {
   const { client, token, accounts } = world.devnet();
@@ -151,6 +153,26 @@ describe("a refund of a channel", () => {
     ]);
   });
 
+  it("names the end of an open deposit, whatever the seller answers", async () => {
+    const seller = await sellerThatRefunds("silent", {
+      amount: 6000n,
+      onPaid: (_paid, response, count) => {
+        if (count === 1) return false;
+        response.writeHead(402).end("{}");
+        return true;
+      },
+    });
+    const pay = createFetch({}, withTransactions());
+    await pay(seller.url);
+    expect((await pay(seller.url)).status).toBe(402);
+    const depositUntil = (await records())[0]?.deposit?.validBefore;
+    expect(depositUntil).toBeGreaterThan(0);
+    expect(await pay.refundChannel(seller.url)).toMatchObject([{ state: "silent", depositUntil }]);
+    expect(await pay.refundChannel(seller.url, { orWithdraw: true })).toMatchObject([
+      { state: "begun", depositUntil },
+    ]);
+  });
+
   it("is withdrawn where a seller has left its terms", async () => {
     let delay = 900;
     const seller = await sellerThatRefunds("honest", { extra: () => ({ withdrawDelay: delay }) });
@@ -164,7 +186,59 @@ describe("a refund of a channel", () => {
   });
 });
 
+/** A node that shows what a function returned before the last transaction, this many times. */
+async function laggingNode(name: string, times: number): Promise<string> {
+  const asked = toFunctionSelector(name).slice(2);
+  let before: unknown;
+  let left = 0;
+  const node = await startLyingNode(world.devnet().rpcUrl, ({ method, params }, truth) => {
+    if (method === "eth_sendRawTransaction") left = times;
+    if (method !== "eth_call" || !JSON.stringify(params).includes(asked)) return undefined;
+    if (left === 0) before = truth;
+    else left -= 1;
+    return before;
+  });
+  return world.keep(node).url;
+}
+
 describe("a withdrawal of a channel", () => {
+  it("has begun though an endpoint does not show it yet, and no voucher follows", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const node = await laggingNode("pendingWithdrawals(bytes32)", 2);
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls: { [plasma]: node } });
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "begun" });
+    expect((await records())[0]).toMatchObject({ isWithdrawing: true });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "unsupported_offer" });
+    expect(seller.paid).toHaveLength(1);
+  });
+
+  it("that the file does not know is learnt from the chain", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const pay = createFetch({}, withTransactions());
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    await pay.withdrawChannel(id);
+    (await openStore()).update(id, (stored) => ({ ...stored, isWithdrawing: false }));
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "waiting" });
+    expect((await records())[0]).toMatchObject({ isWithdrawing: true });
+  });
+
+  it("shows what came back, though an endpoint does not show it yet", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const node = await laggingNode("channels(bytes32)", 2);
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls: { [plasma]: node } });
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    await pay.withdrawChannel(id);
+    const snapshot = await world.devnet().snapshot();
+    onTestFinished(() => world.devnet().revert(snapshot));
+    await world.devnet().client.increaseTime({ seconds: 901 });
+    await world.devnet().mine();
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "withdrawn", amount: 9000n });
+  });
+
   it("ends purchases by that channel, and leaves the seller what it has charged", async () => {
     const seller = await sellerThatRefunds("honest");
     const pay = createFetch({}, withTransactions());

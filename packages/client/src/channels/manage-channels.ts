@@ -4,6 +4,7 @@ import { PaymentError } from "../payment-error.ts";
 import type { RepeatableRequest } from "../send/repeatable-request.ts";
 import type { ChannelLedger } from "./channel-ledger.ts";
 import { type ChannelRecord, lockedIn } from "./channel-record.ts";
+import type { ChannelStore } from "./channel-store.ts";
 import { type ChannelRefund, findOfferedChannels, refundOnLane } from "./refund-channel.ts";
 import { type ChannelWithdrawal, withdrawOnLane } from "./withdraw-channel.ts";
 
@@ -87,12 +88,12 @@ export async function refundChannels(
       const asked = { record, candidates, request, url };
       const refund = await refundOnLane(context, ledger, asked);
       const isDone = refund.state === "refunded" || refund.state === "nothing";
-      if (isDone || !orWithdraw) results.push(refund);
-      else {
+      let result: ChannelRefund | ChannelWithdrawal = refund;
+      if (!isDone && orWithdraw) {
         const withdrawal = await withdrawOnLane(context, ledger, mustFind(store.find(id)));
-        const refunded = refund.amount > 0n ? { refunded: refund.amount } : {};
-        results.push({ ...withdrawal, ...refunded });
+        result = refund.amount > 0n ? { refunded: refund.amount, ...withdrawal } : withdrawal;
       }
+      results.push(withDeposit(store, result));
     } finally {
       held.release();
     }
@@ -110,10 +111,20 @@ export async function withdrawChannel(
   if (!isOwn(context, known)) mustFind(undefined);
   const held = await locks.acquire([known.id], undefined);
   try {
-    return await withdrawOnLane(context, { context, store }, mustFind(store.find(id)));
+    const record = mustFind(store.find(id));
+    return withDeposit(store, await withdrawOnLane(context, { context, store }, record));
   } finally {
     held.release();
   }
+}
+
+/** Adds the end of a deposit that is still open. */
+function withDeposit<Result extends ChannelRefund | ChannelWithdrawal>(
+  store: ChannelStore,
+  result: Result,
+): Result {
+  const depositUntil = store.find(result.id)?.deposit?.validBefore;
+  return depositUntil === undefined ? result : { depositUntil, ...result };
 }
 
 async function openChannels({ channels }: PayingFetchContext) {

@@ -8,12 +8,18 @@ import { hashBody, type RepeatableRequest, toInit } from "../send/repeatable-req
 import { sendPayment } from "../send/send-payment.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 import { readWays } from "../wires/registry.ts";
-import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import {
+  awaitChain,
+  type ChannelLedger,
+  freeExposure,
+  lookAtChain,
+  maxPolls,
+  type SeenChannel,
+} from "./channel-ledger.ts";
 import { type ChannelRecord, larger } from "./channel-record.ts";
 import { type ChannelCandidate, findChannels } from "./choose-channel.ts";
 import { judgeRejection } from "./judge-rejection.ts";
 import { signVoucher } from "./sign-voucher.ts";
-import { untilOf } from "./withdraw-channel.ts";
 
 /**
  * Result of a question for a refund.
@@ -33,9 +39,6 @@ export interface ChannelRefund {
   depositUntil?: number | undefined;
 }
 
-/** Polls for a refund that the seller reports: an endpoint may lag the seller's. */
-const maxPolls = 20;
-const pollIntervalMs = 500;
 /** The question, and the one after a correction. */
 const maxQuestions = 2;
 
@@ -95,7 +98,7 @@ export async function refundOnLane(
   const before = record.balance;
   if (before <= record.charged) {
     await freeExposure(ledger, record);
-    return { id, state: "nothing", amount: 0n, ...untilOf(record) };
+    return { id, state: "nothing", amount: 0n };
   }
   const candidate = asked.candidates.find((each) => hasTermsOf(each, record));
   if (candidate === undefined) return { id, state: "silent", amount: 0n };
@@ -110,9 +113,9 @@ export async function refundOnLane(
     } catch (error) {
       if (request.signal?.aborted || !(error instanceof PaymentError)) throw error;
       // The answer may be lost, and the refund under way.
-      return awaitRefund(context, ledger, { record, before, state: "silent", polls: 1 });
+      return awaitRefund(ledger, { record, before, state: "silent", polls: 1 });
     }
-    dropBodyLater(sent.response);
+    dropBody(sent.response);
     reason = sent.outcome.reason;
     if (sent.outcome.state === "settled") polls = maxPolls;
     if (sent.response.status !== 402) break;
@@ -121,7 +124,7 @@ export async function refundOnLane(
     if (verdict.kind !== "again") break;
     record = verdict.record;
   }
-  const ended = await awaitRefund(context, ledger, { record, before, state: "refused", polls });
+  const ended = await awaitRefund(ledger, { record, before, state: "refused", polls });
   return { ...ended, reason };
 }
 
@@ -174,25 +177,16 @@ async function signRefund(
  * refund: the rest may need a withdrawal.
  */
 async function awaitRefund(
-  context: PayingFetchContext,
   ledger: ChannelLedger,
   wanted: { record: ChannelRecord; before: bigint; state: "refused" | "silent"; polls: number },
 ): Promise<ChannelRefund> {
   const { record, before, state, polls } = wanted;
-  for (let count = 1; ; count += 1) {
-    const seen = await lookAtChain(ledger, record);
-    if (seen !== undefined && seen.record.balance < before) {
-      const { balance, charged, claimed } = seen.record;
-      const isAll = balance <= larger(charged, claimed);
-      await freeExposure(ledger, record);
-      return { id: record.id, state: isAll ? "refunded" : state, amount: before - balance };
-    }
-    if (count >= polls) return { id: record.id, state, amount: 0n };
-    await context.wait(pollIntervalMs);
-  }
-}
-
-// The answer of a correction is read again.
-function dropBodyLater(response: Response): void {
-  if (response.status !== 402) dropBody(response);
+  const { id } = record;
+  const isThere = (seen: SeenChannel) => seen.record.balance < before;
+  const seen = await awaitChain(ledger, { record, polls, isThere });
+  if (seen === undefined) return { id, state, amount: 0n };
+  const { balance, charged, claimed } = seen.record;
+  const isAll = balance <= larger(charged, claimed);
+  await freeExposure(ledger, record);
+  return { id, state: isAll ? "refunded" : state, amount: before - balance };
 }

@@ -2,7 +2,14 @@ import { channelContracts, channelSettlementAbi, type Hex } from "@coinslot/prot
 import { encodeFunctionData } from "viem";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { PaymentError } from "../payment-error.ts";
-import { type ChannelLedger, freeExposure, lookAtChain } from "./channel-ledger.ts";
+import {
+  awaitChain,
+  type ChannelLedger,
+  freeExposure,
+  lookAtChain,
+  maxPolls,
+  type SeenChannel,
+} from "./channel-ledger.ts";
 import { type ChannelRecord, larger } from "./channel-record.ts";
 import { sendTransaction } from "./send-transaction.ts";
 
@@ -57,15 +64,16 @@ export async function withdrawOnLane(
     if (chain.time < finalizeAfter) return { id, state: "waiting", amount, finalizeAfter };
     const functionName = "finalizeWithdraw";
     const transaction = await send(encodeFunctionData({ abi, functionName, args: [config] }));
-    const after = await lookAtChain(ledger, record);
-    const left = after?.chain.balance ?? record.balance;
+    const isThere = (after: SeenChannel) => after.record.balance < record.balance;
+    const after = await awaitChain(ledger, { record, polls: maxPolls, isThere });
     await freeExposure(ledger, record);
+    const left = after?.record.balance ?? record.balance;
     return { id, state: "withdrawn", amount: record.balance - left, transaction };
   }
   const amount = record.balance - larger(record.charged, record.claimed);
   if (amount <= 0n) {
     await freeExposure(ledger, record);
-    return { id, state: "nothing", amount: 0n, ...untilOf(record) };
+    return { id, state: "nothing", amount: 0n };
   }
   // Stored first: no voucher is signed once the seller may see the withdrawal.
   ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
@@ -73,11 +81,15 @@ export async function withdrawOnLane(
   let transaction: Hex;
   try {
     transaction = await send(encodeFunctionData({ abi, functionName: "initiateWithdraw", args }));
-  } finally {
-    // The chain decides whether it has begun, also where the wait for its block has failed.
+  } catch (error) {
+    // The chain decides whether it has begun: the wait for its block alone may have failed.
     await lookAtChain(ledger, record);
+    throw error;
   }
-  const begun = await lookAtChain(ledger, record);
+  const isThere = (after: SeenChannel) => after.chain.withdrawal !== undefined;
+  const begun = await awaitChain(ledger, { record, polls: maxPolls, isThere });
+  // It has, whatever an endpoint shows that lags behind its block.
+  ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
   const { initiatedAt = chain.time } = begun?.chain.withdrawal ?? {};
   return {
     id,
@@ -86,9 +98,4 @@ export async function withdrawOnLane(
     finalizeAfter: initiatedAt + config.withdrawDelay,
     transaction,
   };
-}
-
-/** End of the open deposit of a record. */
-export function untilOf({ deposit }: ChannelRecord): { depositUntil?: number } {
-  return deposit === undefined ? {} : { depositUntil: deposit.validBefore };
 }
