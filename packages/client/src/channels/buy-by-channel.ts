@@ -3,6 +3,7 @@ import { findAsset } from "../budget/spending-policy.ts";
 import type { Refusal } from "../offer/offer-refused-error.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { PaymentError } from "../payment-error.ts";
+import { dropBody } from "../send/drop-body.ts";
 import { OutcomeUnclearError } from "../send/outcome-unclear-error.ts";
 import { noteOutcome, type PaymentOutcome } from "../send/payment-outcome.ts";
 import type { RepeatableRequest } from "../send/repeatable-request.ts";
@@ -148,6 +149,7 @@ async function sendVouchers(
       if (last === undefined) return prepared;
       return conclude(context, asCharged({ ...last, why: prepared.message }, record));
     }
+    if (last !== undefined) dropBody(last.response);
     const payment = await sign(buying, prepared);
     const sent = await sendOrDrop(buying, prepared, payment);
     answered.push(payment);
@@ -243,6 +245,7 @@ async function send(
       } catch {
         return sent;
       }
+      dropBody(sent.response);
     }
   } catch (error) {
     const isUnreachable = error instanceof PaymentError && error.code === "unreachable";
@@ -279,7 +282,7 @@ function conclude(context: PayingFetchContext, sent: Rejected): Response {
   const { terms } = payment;
   const reason = why ?? outcome.reason;
   if (response.status === 402 && outcome.state !== "settled" && isUncertain) {
-    void response.body?.cancel().catch(() => undefined);
+    dropBody(response);
     context.onPayment({ state: "unclear", host, terms, reason });
     throw new OutcomeUnclearError({
       message: `A voucher was sent to ${host} and its outcome is unknown: it answered ${response.status}`,

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { rename } from "node:fs/promises";
 import { createChannelFixture } from "@coinslot/devnet";
-import { plasma, voucherTypedData } from "@coinslot/protocol";
+import { encodePaymentRequired, headerName, plasma, voucherTypedData } from "@coinslot/protocol";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, it } from "vitest";
 import { paymentOf } from "../index.ts";
@@ -29,6 +30,31 @@ function signOwn(id: `0x${string}`, maxClaimableAmount: bigint) {
   const data = voucherTypedData({ channelId: id, maxClaimableAmount }, { network: plasma });
   return world.devnet().accounts.buyer.signTypedData(data);
 }
+
+describe("a seller whose refusals have bodies that never end", () => {
+  const busy = "invalid_batch_settlement_evm_channel_busy";
+  it.each([
+    ["a busy channel", busy, (url: string) => createFetch()(url)],
+    ["a refund", "no", (url: string) => createFetch().refundChannel(url)],
+  ])("holds no connection by those of %s", async (_name, error, ask) => {
+    const closed: Promise<unknown>[] = [];
+    const seller: ChannelSeller = await sellerOf({
+      onPaid: ({ payload }, response, count) => {
+        if (payload.type !== "refund" && count !== 2) return false;
+        closed.push(once(response, "close"));
+        const resource = { url: "/" };
+        const accepts = [seller.terms()];
+        const offer = encodePaymentRequired({ x402Version: 2, resource, accepts, error });
+        response.writeHead(402, { [headerName.paymentRequired]: offer }).write("{");
+        return true;
+      },
+    });
+    await createFetch()(seller.url);
+    await ask(seller.url);
+    expect(closed).toHaveLength(1);
+    await Promise.all(closed);
+  });
+});
 
 describe("a correction that is not believed", () => {
   const idOf = (seller: ChannelSeller) => seller.paid[0]?.id ?? "0x";
