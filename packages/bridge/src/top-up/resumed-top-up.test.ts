@@ -2,11 +2,13 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@coinslot/chain";
-import { erc20Abi } from "viem";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { erc20Abi, numberToHex } from "viem";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import * as z from "zod";
 import type { Bridge, TopUpOptions } from "../index.ts";
 import { usdt0, useBridgeWorld } from "../testing/bridge-world.ts";
 import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+import { startRpcProxy } from "../testing/rpc-proxy.ts";
 import { createTopUps, needOf } from "../testing/top-up-scene.ts";
 
 const world = useBridgeWorld();
@@ -55,6 +57,33 @@ describe("a top-up with a transfer in flight", () => {
     });
     await expectBridgeError(ask(needOf()), "delivery_timeout");
     expect(proposals).toHaveLength(2);
+  });
+});
+
+describe("a top-up beside a node that lies about its block", () => {
+  it("is over by the true block alone, and is not made again", async () => {
+    const { plasma, countSent, createBridge } = world();
+    const proxy = await startRpcProxy(plasma.rpcUrl);
+    onTestFinished(proxy.close);
+    const far = 10n ** 15n;
+    let isSearched = false;
+    proxy.judge(({ method }) => {
+      if (method === "eth_blockNumber" && isSearched) {
+        return { answer: () => numberToHex(far + 100n) };
+      }
+      if (method !== "eth_getLogs") return "forward";
+      isSearched = true;
+      const lie = (log: object) => ({ ...log, blockNumber: numberToHex(far) });
+      return { answer: (logs) => z.array(z.looseObject({})).parse(logs).map(lie) };
+    });
+    const honest = plasma.rpcUrl.replace("127.0.0.1", "localhost");
+    const bridge = createBridge({ targetRpcUrls: { plasma: [proxy.url, honest] } });
+    const { ask, proposals } = create({ bridge, timeoutMs: 2_000 });
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    proxy.judge(() => "forward");
+    expect(await ask(needOf())).toBe(true);
+    expect(proposals).toHaveLength(1);
+    expect(await countSent()).toBe(2);
   });
 });
 

@@ -21,7 +21,7 @@ export async function isConfirmed(
   return new Set(answers.flat()).size > 1;
 }
 
-/** A node that fails, or is behind, is no witness. */
+/** A node that fails, is behind, or has it in another block, is no witness. */
 async function hasDelivery(
   client: PublicClient,
   expected: { delivery: Delivery; contract: Address; guid: string; confirmations: number },
@@ -33,6 +33,7 @@ async function hasDelivery(
       client.getBlockNumber({ cacheTime: 0 }),
     ]);
     if (receipt === undefined || receipt.status === "reverted") return false;
+    if (receipt.blockNumber !== delivery.targetBlock) return false;
     if (head - receipt.blockNumber + 1n < BigInt(confirmations)) return false;
     const logs = parseEventLogs({ abi: oftAbi, eventName: "OFTReceived", logs: receipt.logs });
     return logs.some((log) => isAddressEqual(log.address, contract) && log.args.guid === guid);
