@@ -96,6 +96,7 @@ export async function payIfAsked(
     const wanted = { candidates: found.funded, request, url, held, mayFetchAnew, freeRoom };
     const payment = await bookAndSign(context, wanted);
     if (payment === "nonce_in_use") {
+      turn?.end();
       const collisions = earlier.collisions + 1;
       await awaitFreshOffer(context, { collisions, request });
       return payIfAsked(context, request, { ...earlier, freeRoom, collisions, turn: undefined });

@@ -1,6 +1,11 @@
+import { formatChallenge, plasma } from "@coinslot/protocol";
+import { toFunctionSelector } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { countSignatures } from "./testing/counting-account.ts";
+import { executePayment } from "./testing/execute-payment.ts";
+import { startLyingNode } from "./testing/lying-node.ts";
+import { challengeOf, startMppSeller } from "./testing/mpp-seller.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
 
@@ -72,6 +77,64 @@ describe("calls that need a top-up at the same time", () => {
     const ends = await Promise.allSettled([1, 2, 3, 4, 5].map(() => pay(seller.url)));
     for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: { code } });
     expect(count).toBe(1);
+  });
+});
+
+describe("a call whose challenge another payment answers", () => {
+  it("asks for another top-up where its funds are gone meanwhile", async () => {
+    const account = poorAccount();
+    const spender = keep(
+      await startSeller({
+        onPaid: async (paid) => {
+          await executePayment(world.devnet(), paid);
+          return false;
+        },
+      }),
+    );
+    // Both calls have read an empty balance before the top-up.
+    const reads = countDown(2);
+    const balanceOf = toFunctionSelector("balanceOf(address)").slice(2);
+    const node = await startLyingNode(world.devnet().rpcUrl, ({ params }) => {
+      if (JSON.stringify(params ?? []).includes(balanceOf)) reads.call();
+      return undefined;
+    });
+    const rpcUrls = { [plasma]: keep(node).url };
+    const spent = countDown(1);
+    const repeated = formatChallenge(challengeOf());
+    let unpaid = 0;
+    const seller = keep(
+      await startMppSeller({
+        devnet: world.devnet(),
+        challenge(count) {
+          unpaid = count;
+          // The first call's offer after its top-up, and the second call's after that.
+          return count === 3 || count === 4 ? repeated : formatChallenge(challengeOf());
+        },
+        onPaid: async () => {
+          await spent.done;
+          return false;
+        },
+      }),
+    );
+    let asked = 0;
+    const topUp = async () => {
+      asked += 1;
+      await reads.done;
+      await world.devnet().mint({ to: account.address, amount: asked === 1 ? 2000n : 1000n });
+      return true;
+    };
+    let isSpent = false;
+    const wait = async () => {
+      if (unpaid !== 4 || isSpent) return;
+      isSpent = true;
+      await createFetch({ account })(spender.url);
+      spent.call();
+      await Promise.race(calls);
+    };
+    const pay = createFetch({ account, rpcUrls, topUp, wait });
+    const calls = [pay(seller.url), pay(seller.url)];
+    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    expect(asked).toBe(2);
   });
 });
 

@@ -22,6 +22,8 @@ export interface TopUpTurn {
   decline(error: unknown): void;
   /** Passes the turn on. The purchase of one of these goes on beside other calls. */
   leave(candidates: readonly Candidate[]): void;
+  /** Ends the purchase, as one without this turn takes its place. */
+  end(): void;
 }
 
 /**
@@ -49,19 +51,26 @@ interface UnderWay {
   ended: Promise<void>;
 }
 
+/** A call, and the one whose callback makes it. */
+interface Caller {
+  isUnderWay: boolean;
+  outer: Caller | undefined;
+}
+
 /** Creates turns, for the lifetime of one `createPayingFetch`. */
 export function createTopUpTurns(): TopUpTurns {
   const turns = createKeyedMutex<string>();
   const underWay = new Map<string, Set<UnderWay>>();
   const declined = new Map<string, { at: number; error: unknown }>();
-  const caller = new AsyncLocalStorage<{ isUnderWay: boolean }>();
+  const caller = new AsyncLocalStorage<Caller>();
 
   let failed = 0;
 
   return {
     now: () => failed,
     async run({ host, since, signal, refuse }, work) {
-      const isNested = caller.getStore()?.isUnderWay === true;
+      const outer = caller.getStore();
+      const isNested = isUnderWay(outer);
       const isTaken = turns.count(host) > 0;
       if (isNested && isTaken) throw refuse();
       let purchase: ReturnType<typeof work> | undefined;
@@ -72,8 +81,18 @@ export function createTopUpTurns(): TopUpTurns {
         const left = new Promise<void>((resolve) => {
           leave = resolve;
         });
-        const state = { isUnderWay: true };
+        let finish: () => void = () => undefined;
+        const ended = new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        const state: Caller = { isUnderWay: true, outer };
         let entry: UnderWay | undefined;
+        const end = () => {
+          state.isUnderWay = false;
+          if (entry !== undefined) exit(underWay, host, entry);
+          leave();
+          finish();
+        };
         const turn: TopUpTurn = {
           isLater: isTaken || underWay.has(host) || isDeclined,
           declined: isDeclined ? last : undefined,
@@ -94,18 +113,10 @@ export function createTopUpTurns(): TopUpTurns {
             enter(underWay, host, entry);
             leave();
           },
+          end,
         };
-        const running = caller.run(state, () => work(turn));
-        purchase = running;
-        const ended = running.then(
-          () => undefined,
-          () => undefined,
-        );
-        void ended.then(() => {
-          state.isUnderWay = false;
-          if (entry !== undefined) exit(underWay, host, entry);
-          leave();
-        });
+        purchase = caller.run(state, () => work(turn));
+        void purchase.then(end, end);
         await left;
       };
       await turns.run(host, start, signal);
@@ -113,6 +124,10 @@ export function createTopUpTurns(): TopUpTurns {
       return purchase;
     },
   };
+}
+
+function isUnderWay(call: Caller | undefined): boolean {
+  return call !== undefined && (call.isUnderWay || isUnderWay(call.outer));
 }
 
 function sumOf(all: Iterable<UnderWay>, asset: SpendableAsset): bigint {
