@@ -80,6 +80,45 @@ describe("calls that need a top-up at the same time", () => {
   });
 });
 
+describe("a call that reads its balance while an earlier purchase ends", () => {
+  it("does not take what that purchase has spent for its own", async () => {
+    const account = poorAccount();
+    const readLate = countDown(1);
+    const seller = keep(
+      await startSeller({
+        onPaid: async (paid) => {
+          await readLate.done;
+          await executePayment(world.devnet(), paid);
+          return false;
+        },
+      }),
+    );
+    const balanceOf = toFunctionSelector("balanceOf(address)").slice(2);
+    const readEmpty = countDown(2);
+    let reads = 0;
+    const node = await startLyingNode(world.devnet().rpcUrl, async ({ params }) => {
+      if (!JSON.stringify(params ?? []).includes(balanceOf)) return;
+      reads += 1;
+      readEmpty.call();
+      // Of the second call, once the first one pays: the answer of before arrives late.
+      if (reads !== 4) return;
+      readLate.call();
+      await Promise.race(calls);
+    });
+    let asked = 0;
+    const topUp = async () => {
+      asked += 1;
+      await readEmpty.done;
+      await world.devnet().mint({ to: account.address, amount: 1000n });
+      return true;
+    };
+    const pay = createFetch({ account, rpcUrls: { [plasma]: keep(node).url }, topUp });
+    const calls = [pay(seller.url), pay(seller.url)];
+    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    expect(asked).toBe(2);
+  });
+});
+
 describe("a call whose challenge another payment answers", () => {
   it("asks for another top-up where its funds are gone meanwhile", async () => {
     const account = poorAccount();

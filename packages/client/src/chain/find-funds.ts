@@ -31,16 +31,21 @@ interface FundsQuestion {
 const maxPolls = 20;
 const pollIntervalMs = 500;
 
-/** Reads the funds for the candidates. All balances are read at the same time, each once. */
+/** Reads the funds for the candidates. All balances are read at the same time. */
 export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
   const { candidates, payer, chains, promised = () => 0n } = options;
   const assets = [...new Set(candidates.map(({ asset }) => asset))];
-  const balances = new Map<SpendableAsset, bigint | undefined>(
+  const free = new Map<SpendableAsset, { balance: bigint | undefined; taken: bigint }>(
     await Promise.all(
       assets.map(async (asset) => {
         const { network, address } = asset;
-        const balance = await chains.readBalance({ network, asset: address, owner: payer });
-        return [asset, balance] as const;
+        // A payment that ends during the read may be in the balance or not: it is read again.
+        for (let before = promised(asset); ; ) {
+          const balance = await chains.readBalance({ network, asset: address, owner: payer });
+          const taken = promised(asset);
+          if (taken === before) return [asset, { balance, taken }] as const;
+          before = taken;
+        }
       }),
     ),
   );
@@ -50,11 +55,11 @@ export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
   const refusals: Refusal[] = [];
   for (const candidate of candidates) {
     const { asset, amount } = candidate;
-    const balance = balances.get(asset);
+    const { balance, taken = 0n } = free.get(asset) ?? {};
     if (balance === undefined) {
       const message = `The balance of ${symbolOf(asset)} on ${asset.network} could not be read`;
       refusals.push(refuse(candidate, "balance_unreadable", message));
-    } else if (balance - promised(asset) < amount) {
+    } else if (balance - taken < amount) {
       const message = `The payer has too little ${symbolOf(asset)} on ${asset.network}`;
       refusals.push(refuse(candidate, "insufficient_funds", message));
       shortfalls.push({ candidate, balance });

@@ -16,7 +16,7 @@ export interface NodeCall {
 /**
  * A node that forwards calls to another one, and returns other results where `lie` has one.
  *
- * @param lie gets the call and the true result, and returns `undefined` for the truth
+ * @param lie gets the call and the true result, and returns `undefined` for the truth, or a promise
  */
 export function startLyingNode(
   upstream: string,
@@ -30,7 +30,7 @@ export function startLyingNode(
       body,
     });
     const truth = z.looseObject({ result: z.unknown().optional() }).parse(await answer.json());
-    const result = lie({ method: call.method, params: call.params }, truth.result);
+    const result = await lie({ method: call.method, params: call.params }, truth.result);
     const returned = result === undefined ? truth : { jsonrpc: "2.0", id: call.id, result };
     response.setHeader("content-type", "application/json").end(JSON.stringify(returned));
   });
