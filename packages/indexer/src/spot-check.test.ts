@@ -125,6 +125,40 @@ describe.each(enginesByDay)("the spot check on $engine", ({ createUrl }) => {
     expect(found).not.toContain("usdt");
   });
 
+  it("compares the balance of an address after one whose balance is not returned", async () => {
+    const devnet = await startChain();
+    const { client, accounts } = devnet;
+    const { buyer, seller } = accounts;
+    const address = await devnet.deployMisbehavingToken("honest");
+    // The last one is compared first.
+    for (const { address: to } of [seller, buyer])
+      await devnet.mint({ to, amount: 1_000n, token: address });
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const found: string[] = [];
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { tokens: [{ name: "odd", address, decimals: 6 }] },
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: (difference) => found.push(difference.address),
+    });
+    await expectExact(indexer, devnet, { blockchain: "devnet", token: "odd", address });
+    proxy.set(
+      changing("eth_call", (answer, { params }) =>
+        JSON.stringify(params[0]).includes(buyer.address.slice(2).toLowerCase())
+          ? { ...answer, result: "0x" }
+          : answer,
+      ),
+    );
+    await client.writeContract({
+      address,
+      abi: misbehavingToken.abi,
+      functionName: "setBalance",
+      args: [seller.address, 1_007n],
+    });
+    await expect.poll(() => found, { timeout: 20_000 }).toContain(seller.address.toLowerCase());
+  });
+
   it("reports no difference that a node's next answer corrects", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;
