@@ -1,7 +1,6 @@
 import { RpcClosedError, sleep } from "@coinslot/chain";
 import { isDatabaseError } from "@coinslot/storage";
 import type { ChainContext } from "./chain-context.ts";
-import { findOpenings } from "./find-openings.ts";
 import { createGapFilling } from "./history/fill-gaps.ts";
 import { createHistoryFollower } from "./history/follow-history.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
@@ -10,6 +9,7 @@ import { joinTokens } from "./live/join-tokens.ts";
 import { pollChain } from "./live/poll-chain.ts";
 import { pollEverywhere } from "./live/poll-everywhere.ts";
 import { runRequest } from "./maintenance/run-request.ts";
+import { createOpenings } from "./openings.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
 import { findFinalBlock } from "./store/final-block.ts";
@@ -32,6 +32,7 @@ const tellEveryMs = 1_000;
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, pool, outvoted, logger, clock } = context;
   const filling = createGapFilling(context, signal);
+  const openings = createOpenings(context, signal);
   const doubt = createDoubt(context, signal);
   const history = createHistoryFollower(context, { doubt, signal });
   let headEndpoint: number | undefined;
@@ -57,7 +58,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       }
     }
   } finally {
-    await filling.ended();
+    await Promise.all([filling.ended(), openings.ended()]);
   }
 
   /**
@@ -67,7 +68,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   async function prepare(): Promise<void> {
     const newest = await findFinalBlock(context.database.kysely, chain.chainId);
     if (newest !== undefined) await voteOnFinal(context, newest, signal);
-    await findOpenings(context, signal);
+    await openings.find();
   }
 
   function findKnown(number: number) {
@@ -78,6 +79,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   async function step(): Promise<void> {
     const { kysely } = context.database;
     const isDoubted = !doubt.isClear();
+    openings.findMissing();
     const request = await readNextRequest(kysely, { chainId: chain.chainId, isDoubted });
     if (request !== undefined) {
       await filling.stop();

@@ -4,7 +4,13 @@ import { describe, expect, it } from "vitest";
 import { enginesByDay } from "../testing/engines.ts";
 import { changing, errorAnswer, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
-import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import {
+  startChain,
+  startFastIndexer,
+  startIndexer,
+  startUsedChain,
+  usdtOf,
+} from "../testing/scene.ts";
 
 const patience = { timeout: 60_000 };
 
@@ -139,6 +145,39 @@ describe.each(enginesByDay)("balances, on $engine", ({ createUrl }) => {
     second.set(honest);
     await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) + 1n });
     expect(await indexer.readBalance(question)).toBe(14n);
+  });
+
+  it("need no node where two denied earlier code, although one was silent at the start", async () => {
+    const devnet = await startUsedChain();
+    const seller = devnet.accounts.seller.address;
+    const startBlock = Number(await devnet.client.getBlockNumber()) + 1;
+    const token = await devnet.deployMisbehavingToken("honest");
+    await devnet.mint({ to: seller, amount: 5n, token });
+    const tokens = [{ name: "odd", address: token, startBlock, decimals: 6 }];
+    const [proxy, second] = [
+      await startFaultProxy(devnet.rpcUrl),
+      await startFaultProxy(devnet.rpcUrl),
+    ];
+    const start = async (database: string) =>
+      startFastIndexer({ rpcUrls: [proxy.url, second.url], database, chain: { tokens } });
+    const database = await createUrl();
+    const watched = { blockchain: "devnet", token: "odd", address: token };
+    const question = { ...watched, address: lower(seller) };
+    second.cut();
+    const indexer = await start(database);
+    await expectExact(indexer, devnet, watched);
+    proxy.set(pruned("eth_call"));
+    second.set(pruned("eth_call"));
+    second.mend();
+    await expect.poll(() => indexer.readBalance(question).catch(String), patience).toBe(5n);
+    await indexer.close();
+
+    proxy.cut();
+    second.cut();
+    const next = await start(database);
+    const problem = async () => (await next.status()).chains[0]?.problem;
+    await expect.poll(problem, patience).toContain("No RPC endpoint");
+    expect(await next.readBalance(question)).toBe(5n);
   });
 
   it("are the token's own for the zero address, after mints and burns", async () => {
