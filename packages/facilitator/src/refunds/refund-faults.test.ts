@@ -71,6 +71,26 @@ describe.each(enginesByDay("postgres"))("money of a float on %s", (engine) => {
   );
 
   it(
+    "goes out though a clock that was far ahead has signed as much as a day may have",
+    async () => {
+      const here = await begin(engine);
+      const refunds = { privateKey: floatKey, maxPerDay: 1_000n };
+      const facilitator = await here.start({ ...withFloat, refunds, times: { refundMs: 50 } });
+      const giveBack = async () => {
+        const payment = await settled(facilitator, here);
+        return facilitator.refunds.create({ payment, idempotencyKey: payment });
+      };
+      await becomes(facilitator, here, await giveBack(), { state: "final" });
+      const year = 365 * 86_400_000;
+      await withDatabase(here.ledger.url, ({ execute }) =>
+        execute(`update refunds set signed_at = signed_at + ${year}`),
+      );
+      await becomes(facilitator, here, await giveBack(), { state: "final" });
+    },
+    timeout,
+  );
+
+  it(
     "never exceeds a payment, by concurrent refunds of two processes",
     async () => {
       const here = await begin(engine);

@@ -23,6 +23,9 @@ import { restAfterFailure } from "./rest-after-failure.ts";
 
 const maxAtOnce = 50;
 const floatsMs = 60_000;
+const never = Number.POSITIVE_INFINITY;
+/** A day is the longest pause, without a route's delay. Clocks may differ by as much. */
+const maxUndeliveredWaitMs = 2 * 86_400_000;
 
 /** The refunds of one process. */
 export interface RefundsWorker {
@@ -58,7 +61,7 @@ export function startRefunds(options: {
   let isExpected = settings.float !== undefined;
   let isStopped = false;
   const tracks = new Map<Network | "undelivered", Promise<void>>();
-  /** Networks that no node answers for, with the time of the next attempt. */
+  /** Networks that no node answers for, with the time of the next attempt by `clock`. */
   const rests = new Map<Network, number>();
 
   const polling = startPollLoop(clock, async () => {
@@ -72,23 +75,21 @@ export function startRefunds(options: {
 
   async function look(): Promise<number | undefined> {
     const now = ledger.now();
-    for (const [network, until] of rests) if (until <= now) rests.delete(network);
+    for (const [network, until] of rests) if (until <= clock.now()) rests.delete(network);
     const idle = [...settlements.keys()].filter((each) => !tracks.has(each) && !rests.has(each));
-    const { refundAt, latestAt = 0, undeliveredAt } = await findNextLooks(ledger, idle);
-    const latest = now + maxWaitMs;
-    if (latestAt > latest) {
-      const count = await recallRefunds(ledger, { latest, now });
-      logger.warn(
-        { count },
-        "refunds waited for a time that a clock far ahead has set; looking now",
-      );
+    const next = await findNextLooks(ledger, idle);
+    const { refundAt, latestAt = 0, undeliveredAt, undeliveredFrom = 0 } = next;
+    const bounds = { latest: now + maxWaitMs, latestFrom: now + maxUndeliveredWaitMs, now };
+    if (latestAt > bounds.latest || undeliveredFrom > bounds.latestFrom) {
+      const count = await recallRefunds(ledger, bounds);
+      logger.warn({ count }, "refunds waited for a time that a clock far ahead set; looking now");
       return looks.busy * times.refundMs;
     }
     const dueAt = tracks.has("undelivered") ? undefined : undeliveredAt;
-    const next = Math.min(refundAt ?? Number.POSITIVE_INFINITY, dueAt ?? Number.POSITIVE_INFINITY);
-    if (next > now) {
-      const mayCome = isExpected || rests.size > 0 || next < Number.POSITIVE_INFINITY;
-      return mayCome ? Math.min(next - now, restMs) : undefined;
+    const nextAt = Math.min(refundAt ?? never, dueAt ?? never);
+    if (nextAt > now) {
+      const mayCome = isExpected || rests.size > 0 || nextAt < never;
+      return mayCome ? Math.min(nextAt - now, restMs) : undefined;
     }
     if (!(await lease.hold())) return looks.soon * times.refundMs;
     if (dueAt !== undefined && dueAt <= now) begin("undelivered", applyPolicy);
@@ -144,7 +145,7 @@ export function startRefunds(options: {
       change = await advanceRefund(refunds, row);
     } catch (err) {
       logger.warn({ err, refund: row.id }, "a refund could not be moved along; retrying");
-      if (isNodeless(err)) rests.set(row.network, ledger.now() + looks.waiting * times.refundMs);
+      if (isNodeless(err)) rests.set(row.network, clock.now() + looks.waiting * times.refundMs);
       const { state, cause } = row;
       change = later(refunds, looks.waiting, { state, cause });
     }

@@ -108,6 +108,30 @@ describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) =>
   );
 
   it(
+    "gives back soon after a clock that was far ahead is put back",
+    async () => {
+      const here = await begin(engine);
+      const facilitator = await here.start({
+        ...withFloat,
+        now,
+        refunds: { privateKey: floatKey, automatic: { gasCost: 500n } },
+        times: { refundMs: 50 },
+      });
+      await facilitator.release(await sell(facilitator, here), "handler_failed");
+      // As that clock has written it.
+      const year = 365 * 86_400_000;
+      await withDatabase(here.ledger.url, ({ execute }) =>
+        execute(`update refundable_payments set due_at = due_at + ${year}`),
+      );
+      aheadMs = afterSeconds * 1_000;
+      await vi.waitFor(async () => {
+        expect(await begun(facilitator, here)).toHaveLength(1);
+      }, patience);
+    },
+    timeout,
+  );
+
+  it(
     "leaves a payer's refunds beyond the limit of a day, and small ones, to others",
     async () => {
       const here = await begin(engine);

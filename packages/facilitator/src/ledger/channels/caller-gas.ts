@@ -38,6 +38,8 @@ export async function findGasLimit(
     .where("network", "=", network)
     .where("caller", "=", caller)
     .where("created_at", ">", time - hourMs)
+    // Of far ahead: the clock that wrote it was put back since.
+    .where("created_at", "<", time + hourMs)
     .orderBy("created_at")
     .execute();
   const freeAt = findFree(rows, { perHour, ...wanted });

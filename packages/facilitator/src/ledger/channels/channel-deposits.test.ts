@@ -119,6 +119,9 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
     expect(await queueDeposit(first, bySigner)).toEqual({ outcome: "queued" });
     const tomorrow = ledgerLater(first, 86_400_001);
     expect(await queueDeposit(tomorrow, newDeposit())).toEqual({ outcome: "queued" });
+    // Their clock was far ahead.
+    const yearBefore = ledgerLater(first, -365 * 86_400_000);
+    expect(await queueDeposit(yearBefore, newDeposit())).toEqual({ outcome: "queued" });
   });
 
   describe("deposits under way of one payer", () => {
@@ -271,6 +274,10 @@ describe.each(engines)("deposits in the ledger, on %s", (engine) => {
       });
       expect(await gasOf("kiosk")).toEqual([]);
       expect(await queueDeposit(first, newDeposit(others))).toEqual({ outcome: "queued" });
+      // The clock that wrote it was far ahead.
+      const yearBefore = ledgerLater(first, -365 * 86_400_000);
+      const again = newDeposit({ ...large, payer: account(9) });
+      expect(await queueDeposit(yearBefore, again)).toEqual({ outcome: "queued" });
     });
   });
 

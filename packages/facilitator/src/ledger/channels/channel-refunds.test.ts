@@ -194,6 +194,15 @@ describe.each(engines)("refunds of channels in the ledger, on %s", (engine) => {
     expect(await begin({})).toEqual({ outcome: "locked" });
   });
 
+  it("of a clock that was far ahead are no part of a limit", async () => {
+    const year = 365 * 86_400_000;
+    shared.wait(year);
+    for (const signer of [7, 7, 7, 8, 9]) await begin({ signer: account(signer) });
+    expect(await begin({ signer: account(7) })).toMatchObject({ outcome: "limited" });
+    shared.wait(-year);
+    expect(await begin({ signer: account(7) })).toEqual({ outcome: "locked" });
+  });
+
   it("are sent once, and sent again where their nonce was used up by another", async () => {
     await lockRefund(first, newRefund());
     const [locked] = await findOpenRefunds(first, { ...key, limit: 10 });

@@ -112,7 +112,11 @@ export function lockRefund(
   });
 }
 
-/** @returns milliseconds until the next refund may begin; `undefined`: it may now */
+/**
+ * A refund of far ahead does not count: the clock that wrote it was put back since.
+ *
+ * @returns milliseconds until the next refund may begin; `undefined`: it may now
+ */
 async function findLimit(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
@@ -130,6 +134,7 @@ async function findLimit(
     .select("created_at")
     .where("signer", "=", signer)
     .where("created_at", ">", now - dayMs)
+    .where("created_at", "<", now + dayMs)
     .orderBy("created_at", "desc")
     .limit(limits.perSigner)
     .execute();
@@ -138,6 +143,7 @@ async function findLimit(
     .select("created_at")
     .where("network", "=", network)
     .where("created_at", ">", now - hourMs)
+    .where("created_at", "<", now + hourMs)
     .orderBy("created_at", "desc")
     .limit(perHour)
     .execute();

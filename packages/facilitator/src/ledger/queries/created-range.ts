@@ -16,6 +16,12 @@ export interface IdTimes {
 
 export const dayMs = 86_400_000;
 
+/** The day (UTC) of a time, in Unix milliseconds: from the first on, and before the second. */
+export function dayOf(time: number): IdTimes {
+  const from = Math.floor(time / dayMs) * dayMs;
+  return { from, before: from + dayMs };
+}
+
 /**
  * An id has the time of its request. Its row has the time of its reservation, which locks and
  * retries may delay. Also bounds a clock that is set back between the two.

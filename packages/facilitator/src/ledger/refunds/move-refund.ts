@@ -14,7 +14,13 @@ export interface NextLooks {
   /** Of the refund that is looked at last. */
   latestAt: number | undefined;
   undeliveredAt: number | undefined;
+  /** Time of the undelivered payment that is looked at last, without its route's delay. */
+  undeliveredFrom: number | undefined;
 }
+
+/** A refundable payment's time without its route's delay: about that of its sale, or of a look. */
+const dueFrom = sql<number>`due_at - 1000 * coalesce(
+  (select refund_after from payments where payments.id = refundable_payments.payment_id), 0)`;
 
 /** Times of the next looks at the refunds of some networks, and at undelivered payments. */
 export async function findNextLooks(
@@ -41,6 +47,12 @@ export async function findNextLooks(
           .orderBy("due_at")
           .limit(1)
           .as("undelivered_at"),
+        select
+          .selectFrom("refundable_payments")
+          .select(dueFrom.as("due_from"))
+          .orderBy("due_at", "desc")
+          .limit(1)
+          .as("undelivered_from"),
       ];
     })
     .executeTakeFirst();
@@ -48,28 +60,36 @@ export async function findNextLooks(
     refundAt: row?.refund_at ?? undefined,
     latestAt: row?.latest_at ?? undefined,
     undeliveredAt: row?.undelivered_at ?? undefined,
+    undeliveredFrom: row?.undelivered_from ?? undefined,
   };
 }
 
 /**
- * Makes refunds due that wait longer than any can: the clock of the process that wrote them was far
- * ahead. Any number of processes may do so: what is due is looked at, and no more.
+ * Makes refunds and undelivered payments due that wait longer than any can: the clock of the
+ * process that wrote them was far ahead. Any number of processes may do so: what is due is looked
+ * at, and no more.
  *
  * @returns their number
  */
 export async function recallRefunds(
   ledger: LedgerContext,
-  { latest, now }: { latest: number; now: number },
+  { latest, latestFrom, now }: { latest: number; latestFrom: number; now: number },
 ): Promise<number> {
-  const { numUpdatedRows } = await ledger.write((transaction) =>
-    transaction
+  return ledger.write(async (transaction) => {
+    const refunds = await transaction
       .updateTable("refunds")
       .set({ next_at: now })
       .where(isOpen)
       .where("next_at", ">", latest)
-      .executeTakeFirst(),
-  );
-  return Number(numUpdatedRows);
+      .executeTakeFirst();
+    const undelivered = await transaction
+      .updateTable("refundable_payments")
+      .set({ due_at: now })
+      .where("due_at", ">", latestFrom)
+      .where(dueFrom, ">", latestFrom)
+      .executeTakeFirst();
+    return Number(refunds.numUpdatedRows + undelivered.numUpdatedRows);
+  });
 }
 
 /** The next refunds of a network to look at, those that are due first. */

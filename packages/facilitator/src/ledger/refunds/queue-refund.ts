@@ -7,6 +7,7 @@ import { lockPayers } from "../payments/lock-payers.ts";
 import { reservationRow } from "../payments/reservation-row.ts";
 import type { ReserveRequest } from "../payments/reserve-request.ts";
 import { insertOrders, orderRow } from "../payments/transfer-order.ts";
+import { dayOf } from "../queries/created-range.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { createSortableId } from "../sortable-id.ts";
 import { writeRefund } from "./move-refund.ts";
@@ -33,8 +34,6 @@ export interface SignedRefund {
 export type QueuedRefund =
   | { outcome: "queued"; operation: string }
   | { outcome: "float_balance" | "daily_limit" | "stopped" | "changed" };
-
-const dayMs = 86_400_000;
 
 /**
  * Writes a signed refund and its operation in one database transaction. The locks are the payment's
@@ -168,7 +167,10 @@ function isOver({
   return state === "expired" || (state === "failed" && closed_at !== null);
 }
 
-/** The day's refunds of the float, under its lock. A refund counts on the day of its first form. */
+/**
+ * The day's refunds of the float, under its lock. A refund counts on the day of its first form. One
+ * of a later day does not: a clock far ahead has signed it.
+ */
 async function isWithinDay(
   { dialect, now }: LedgerContext,
   transaction: Transaction<LedgerSchema>,
@@ -176,10 +178,12 @@ async function isWithinDay(
   signed: SignedRefund & { value: bigint },
 ): Promise<boolean> {
   if (row.signed_at !== null) return true;
+  const day = dayOf(now());
   const rows = await transaction
     .selectFrom("refunds")
     .select("amount")
-    .where("signed_at", ">=", Math.floor(now() / dayMs) * dayMs)
+    .where("signed_at", ">=", day.from)
+    .where("signed_at", "<", day.before)
     .where("float", "=", signed.float)
     .where("network", "=", row.network)
     .where("asset", "=", row.asset)

@@ -18,8 +18,11 @@ import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import type { ReserveWish } from "../payments/reserve-request.ts";
+import { findNextLooks, recallRefunds } from "./move-refund.ts";
 import { refundUndelivered } from "./refund-undelivered.ts";
 
+const day = 86_400_000;
+const year = 365 * day;
 const limits = { maxPerPayerPerDay: 1_000, gasCost: 0n, automaticMaxPerDay: () => 10n ** 30n };
 const promise = (includeAbandoned = false) => ({
   sold: {
@@ -114,9 +117,53 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
     expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
   });
 
+  it.each([
+    ["of a payer", { maxPerPayerPerDay: 1 }],
+    ["of all payers together", { automaticMaxPerDay: () => 10n }],
+  ])("are no part of a day's limit %s before their own day", async (_, limit) => {
+    const ledger = await join("one");
+    const begin = async () => {
+      const { token } = await sell(ledger, wish(promise()));
+      await release(ledger, token, false);
+      wait(2_000);
+      return refundUndelivered(ledger, { ...limits, ...limit });
+    };
+    wait(year);
+    expect(await begin()).toHaveLength(1);
+    // The clock was far ahead, and is put back.
+    wait(-year);
+    expect(await begin()).toHaveLength(1);
+    expect(await begin()).toEqual([]);
+  });
+
+  it("begin soon after a clock that was far ahead is put back", async () => {
+    const ledger = await join("one");
+    const recall = async () => {
+      const now = ledger.now();
+      const { undeliveredFrom = 0 } = await findNextLooks(ledger, []);
+      if (undeliveredFrom <= now + day) return 0;
+      return recallRefunds(ledger, { latest: now + day, latestFrom: now + day, now });
+    };
+    const held = await sell(ledger, wish(promise()));
+    expect(await recall()).toBe(0);
+    wait(year);
+    // Its request holds it: it is looked at again.
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    const later = await sell(ledger, wish(promise()));
+    wait(-year);
+    for (const { token } of [held, later]) await release(ledger, token, false);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    expect(await recall()).toBe(2);
+    expect(await recall()).toBe(0);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: held.id }]);
+    // That of a sale in the future has its whole time from now on.
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: later.id }]);
+  });
+
   it("begin up to the limit of all payers together in a day, and go on the day after", async () => {
     const ledger = await join("one");
-    const day = 86_400_000;
     wait(day - (ledger.now() % day));
     const ids: string[] = [];
     for (let index = 0; index < 4; index += 1) {

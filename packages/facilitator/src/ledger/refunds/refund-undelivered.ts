@@ -2,6 +2,7 @@ import type { Address, Network } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import type { LedgerContext } from "../ledger-context.ts";
 import { lockPayers } from "../payments/lock-payers.ts";
+import { dayMs, dayOf } from "../queries/created-range.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { sortableIdAt } from "../sortable-id.ts";
 import { create } from "./create-refund.ts";
@@ -34,7 +35,6 @@ export interface PolicyReports {
 
 const maxAtOnce = 50;
 const maxDropped = 1_000;
-const dayMs = 86_400_000;
 /** A payment that is being served is looked at again. */
 const servedMs = 60_000;
 /** So is one on which the ledger cannot decide. */
@@ -138,23 +138,35 @@ async function refundOne(
   if (payment.is_abandoned === 1 && payment.refunds_abandoned !== 1) return drop();
   if (dialect.amount.decode(payment.value) < 2n * gasCost) return drop();
   // The row has the time of its first reservation, which may not have been that of its sale.
-  const dueAt = (payment.queued_at ?? 0) + (payment.refund_after ?? 0) * 1000;
-  if (dueAt > now) return postpone(dueAt);
+  const afterMs = (payment.refund_after ?? 0) * 1000;
+  const queuedAt = payment.queued_at ?? 0;
+  // A clock far ahead has written it: its buyer has the whole time again.
+  if (queuedAt > now + dayMs) {
+    await transaction
+      .updateTable("payments")
+      .set({ queued_at: now })
+      .where("id", "=", id)
+      .execute();
+    return postpone(now + afterMs);
+  }
+  if (queuedAt + afterMs > now) return postpone(queuedAt + afterMs);
+  const day = dayOf(now);
   const { count } = await transaction
     .selectFrom("refunds")
     .select(({ fn }) => fn.countAll().as("count"))
     .where("payer", "=", payer)
-    .where("created_at", ">=", Math.floor(now / dayMs) * dayMs)
+    .where("created_at", ">=", day.from)
+    .where("created_at", "<", day.before)
     .where("origin", "=", "undelivered")
     .executeTakeFirstOrThrow();
   if (Number(count) >= maxPerPayerPerDay) {
-    return postpone((Math.floor(now / dayMs) + 1) * dayMs);
+    return postpone(day.before);
   }
   const { network, asset } = payment;
   const maxPerDay = limits.automaticMaxPerDay({ network, asset });
   const given = await sumOfDay(ledger, transaction, { network, asset });
   if (given + dialect.amount.decode(payment.value) > maxPerDay) {
-    await postpone((Math.floor(now / dayMs) + 1) * dayMs);
+    await postpone(day.before);
     return { payment: id, network, asset, maxPerDay };
   }
   try {
@@ -190,10 +202,12 @@ async function sumOfDay(
 ): Promise<bigint> {
   await dialect.lockKey(transaction, `coinslot:automatic-refunds:${network}:${asset}`);
   // Ids begin with the time of their creation: the primary key finds the day.
+  const day = dayOf(now());
   const { sum } = await transaction
     .selectFrom("refunds")
     .select((row) => dialect.amount.sum(row.ref("amount")).as("sum"))
-    .where("id", ">=", sortableIdAt(Math.floor(now() / dayMs) * dayMs))
+    .where("id", ">=", sortableIdAt(day.from))
+    .where("id", "<", sortableIdAt(day.before))
     .where("origin", "=", "undelivered")
     .where("network", "=", network)
     .where("asset", "=", asset)
