@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type BlockWatcher, createBlockWatcher, createRpcPool, type RpcPool } from "../index.ts";
+import {
+  type BlockWatcher,
+  createBlockWatcher,
+  createRpcPool,
+  type RpcPool,
+  systemClock,
+} from "../index.ts";
 import type { RpcPoolEvent } from "../rpc/rpc-pool.ts";
 
 /** Longer than a test takes: a block seen earlier came by notification. */
@@ -139,11 +145,20 @@ describe("a block watcher with a WebSocket node", () => {
     again();
   });
 
-  it("ignores notifications of a node of another chain", async () => {
+  it("ignores notifications of a node of another chain, and connects again later", async () => {
     failures = [];
+    const later: (() => void)[] = [];
     pool = createRpcPool({
       chainId: 1,
       rpcUrls: [relay.url, devnet.rpcUrl],
+      clock: {
+        ...systemClock,
+        setTimer(run, delayMs) {
+          if (delayMs < never) return systemClock.setTimer(run, delayMs);
+          later.push(run);
+          return () => undefined;
+        },
+      },
       onEvent: (event) => failures.push(event),
     });
     watcher = createBlockWatcher({ pool, pollIntervalMs: never });
@@ -151,6 +166,9 @@ describe("a block watcher with a WebSocket node", () => {
     await expect
       .poll(() => failures)
       .toContainEqual({ type: "endpoint-wrong-chain", endpoint: 1, chainId: devnet.chainId });
+    await expect.poll(() => later).toHaveLength(1);
+    later[0]?.();
+    await expect.poll(() => relay.connections()).toBe(2);
   });
 });
 

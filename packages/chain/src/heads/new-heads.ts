@@ -77,6 +77,8 @@ interface SubscriptionOptions {
 
 const minPauseMs = 1_000;
 const maxPauseMs = 30_000;
+/** A gateway may have sent one connection to a node of another chain. */
+const wrongChainPauseMs = 600_000;
 const answerMs = 10_000;
 
 const answerSchema = z.object({ id: z.number(), result: z.unknown() });
@@ -84,8 +86,8 @@ const subscriptionSchema = z.string().min(1);
 
 /**
  * Subscribes to a node's new heads over WebSocket (`eth_subscribe`). Reconnects with exponential
- * backoff: first after a second, then after twice as long each time. Stops at a node of another
- * chain. Returns the unsubscribe function.
+ * backoff: first after a second, then after twice as long each time. After a node of another chain
+ * it waits for ten minutes. Returns the unsubscribe function.
  */
 function subscribeNewHeads(options: SubscriptionOptions): () => void {
   const { chainId, href, clock, onHead, onLost, onWrongChain } = options;
@@ -103,9 +105,8 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
     try {
       const actual = reportedChainId(await connection.ask("eth_chainId", []));
       if (actual !== undefined && actual !== chainId) {
-        hangUp();
-        isStopped = true;
-        return onWrongChain(actual);
+        onWrongChain(actual);
+        return reconnectIn(wrongChainPauseMs);
       }
       subscriptionSchema.parse(await connection.ask("eth_subscribe", ["newHeads"], onHead));
       pauseMs = minPauseMs;
@@ -118,14 +119,18 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
 
   /** Idempotent per connection: one loss schedules one reconnection. */
   function lost(details: string): void {
+    if (!isStopped && cancelTimer === undefined) onLost(details);
+    reconnectIn(pauseMs);
+  }
+
+  function reconnectIn(waitMs: number): void {
     hangUp?.();
     hangUp = undefined;
     if (isStopped || cancelTimer !== undefined) return;
-    onLost(details);
     cancelTimer = clock.setTimer(() => {
       cancelTimer = undefined;
       void connect();
-    }, pauseMs);
+    }, waitMs);
     pauseMs = Math.min(2 * pauseMs, maxPauseMs);
   }
 

@@ -146,8 +146,7 @@ async function findObstacle(
 }
 
 function soonestMs({ endpoints }: OrderContext): number {
-  const ours = endpoints.filter((endpoint) => endpoint.state() !== "wrong-chain");
-  return Math.min(...ours.map((endpoint) => endpoint.restMs()));
+  return Math.min(...endpoints.map((endpoint) => endpoint.restMs()));
 }
 
 function compareHeadsIfDue(context: OrderContext): void {

@@ -25,7 +25,7 @@ import { reportedChainId, reportedHead } from "./rpc-methods.ts";
  * - `unchecked`: its chain id is not known yet, or it comes back from a rest.
  * - `ready`: it serves the pool's chain, and answers.
  * - `resting`: it failed, or asked for a pause, and receives no requests for a while.
- * - `wrong-chain`: it serves another chain, and is never used.
+ * - `wrong-chain`: it served another chain, and rests for longer.
  */
 export type EndpointState = "unchecked" | "ready" | "resting" | "wrong-chain";
 
@@ -78,6 +78,12 @@ export interface RpcEndpointOptions extends Omit<RpcChannelOptions, "onExchange"
 const checkTimeoutMs = 3_000;
 /** Cap on `Retry-After`: a server that asks for more is still tried again after this. */
 const maxRetryAfterMs = 3_600_000;
+/**
+ * Rest of an endpoint of another chain, doubled each time. A gateway may have sent one request
+ * elsewhere.
+ */
+const wrongChainRestMs = 15_000;
+const maxWrongChainRestMs = 600_000;
 
 /** The parts of one endpoint, and its record. */
 interface EndpointContext {
@@ -88,8 +94,9 @@ interface EndpointContext {
   readonly checks: SingleFlight;
   /** True if its chain id is known, and is the pool's. */
   verified: boolean;
-  wrongChain: RpcWrongChainError | undefined;
-  lastFailure: RpcEndpointError | undefined;
+  /** Since it last served the pool's chain: rests for another one, and the end of the last. */
+  wrongChain: { rests: number; until: number } | undefined;
+  problem: EndpointProblem | undefined;
   head: bigint | undefined;
   latencyMs: number | undefined;
 }
@@ -103,7 +110,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     name: options.name,
     state: () => stateOf(context),
     onTrial: () => breaker.state() === "half-open",
-    restMs: breaker.restMs,
+    restMs: () => Math.max(breaker.restMs(), wrongChainMs(context)),
     check: () => check(context),
     send: (calls, sendOptions) => send(context, calls, { mayStart, ...sendOptions }),
     outvoted: ({ message }) =>
@@ -116,7 +123,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     head: () => context.head,
     latencyMs: () => context.latencyMs,
     inFlight: channel.inFlight,
-    problem: () => context.wrongChain ?? context.lastFailure,
+    problem: () => context.problem,
   };
 }
 
@@ -145,18 +152,24 @@ function createContext(options: RpcEndpointOptions): EndpointContext {
     checks: createSingleFlight(() => readChainId(context)),
     verified: false,
     wrongChain: undefined,
-    lastFailure: undefined,
+    problem: undefined,
     head: undefined,
     latencyMs: undefined,
   };
   return context;
 }
 
-function stateOf({ wrongChain, breaker, verified }: EndpointContext): EndpointState {
-  if (wrongChain) return "wrong-chain";
+function stateOf(context: EndpointContext): EndpointState {
+  const { breaker, verified } = context;
+  if (wrongChainMs(context) > 0) return "wrong-chain";
   const circuit = breaker.state();
   if (circuit === "open") return "resting";
   return verified && circuit === "closed" ? "ready" : "unchecked";
+}
+
+/** Remaining rest for another chain. */
+function wrongChainMs({ wrongChain, options }: EndpointContext): number {
+  return wrongChain === undefined ? 0 : Math.max(0, wrongChain.until - options.clock.now());
 }
 
 async function send(
@@ -189,8 +202,13 @@ async function readChainId(context: EndpointContext): Promise<void> {
   const actual = outcome.ok ? reportedChainId(outcome.result) : undefined;
   if (actual === expected) {
     context.verified = true;
+    if (context.wrongChain) emit({ type: "endpoint-recovered", endpoint: name.number });
+    context.wrongChain = undefined;
   } else if (actual !== undefined) {
-    context.wrongChain = new RpcWrongChainError({ name, expected, actual });
+    const rests = context.wrongChain?.rests ?? 0;
+    const restMs = Math.min(wrongChainRestMs * 2 ** rests, maxWrongChainRestMs);
+    context.wrongChain = { rests: rests + 1, until: clock.now() + restMs };
+    context.problem = new RpcWrongChainError({ name, expected, actual });
     emit({ type: "endpoint-wrong-chain", endpoint: name.number, chainId: actual });
   } else if (outcome.ok || outcome.error instanceof RpcResponseError) {
     // It answers, but without a chain id: unusable, though the exchange itself succeeded.
@@ -214,7 +232,7 @@ function onExchange(context: EndpointContext, { startedAt, failure }: ExchangeRe
 function onFailure(context: EndpointContext, failure: RpcEndpointError, startedAt: number): void {
   const { breaker, options } = context;
   const { kind, message, retryAfterMs } = failure;
-  context.lastFailure = failure;
+  context.problem = failure;
   options.emit({ type: "endpoint-failed", endpoint: options.name.number, kind, message });
   // Rests at once if the server asked for it, or if its trial failed; else after a few failures.
   const atOnce =

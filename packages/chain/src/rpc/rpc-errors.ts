@@ -99,7 +99,7 @@ export class RpcEndpointError extends RpcError {
   }
 }
 
-/** An endpoint belongs to another chain. It is never used. */
+/** An endpoint serves another chain. It is not used while it does. */
 export class RpcWrongChainError extends RpcError {
   override readonly name = "RpcWrongChainError";
   readonly retryable = false;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RpcUnavailableError } from "../index.ts";
+import { RpcUnavailableError, systemClock } from "../index.ts";
 import { honest } from "../testing/fault-server.ts";
 import { answerMethod, answerStatus, brokenAnswers } from "../testing/faults.ts";
 import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
@@ -127,8 +127,14 @@ describe("a failing RPC endpoint", () => {
     expect(pool.status()[0]?.restMs).toBeLessThanOrEqual(30_000);
   });
 
-  it("is excluded for good when it returns as another chain", async () => {
-    const { first, pool } = open({ failureThreshold: 1 });
+  it("is used again once it returns the pool's chain, after a rest as another one", async () => {
+    let passedMs = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + passedMs };
+    const { first, second, pool, events } = open({
+      failureThreshold: 1,
+      headCheckMs: 600_000,
+      clock,
+    });
     await pool.ready();
     first.set(answerStatus(500));
     await pool.request(readHead);
@@ -140,5 +146,21 @@ describe("a failing RPC endpoint", () => {
         return stateOf(pool, 1);
       })
       .toBe("wrong-chain");
+
+    passedMs += 15_000;
+    await pool.request(readHead);
+    expect(pool.status()[0]).toMatchObject({ state: "wrong-chain", lastFailure: "wrong-chain" });
+    expect(pool.status()[0]?.restMs).toBeGreaterThan(15_000);
+    first.set(honest);
+    const asked = first.requests.length;
+    await pool.request(readHead);
+    expect(first.requests.length).toBe(asked);
+
+    passedMs += 30_000;
+    const others = second.requests.length;
+    await pool.request(readHead);
+    expect(stateOf(pool, 1)).toBe("ready");
+    expect(second.requests.length).toBe(others);
+    expect(events.at(-1)).toEqual({ type: "endpoint-recovered", endpoint: 1 });
   });
 });

@@ -38,6 +38,7 @@ async function startTwo() {
     rpcUrls: nodes.map(({ url }) => url),
     patienceMs: 0,
     failureThreshold: 1_000,
+    clock: { ...systemClock, now: () => systemClock.now() + passedMs },
   });
   onTestFinished(async () => {
     await rpc.close();
@@ -201,9 +202,21 @@ it("an endpoint without old data has no say about it after ten minutes, beside n
   expect(await ask("payment", { method: "eth_getLogs", of: "newer" })).toBe("undecided");
 });
 
-it("an endpoint of another chain has no say", async () => {
-  const { ask, serve } = await startTwo();
+it("an endpoint of another chain has no say after ten minutes", async () => {
+  const { ask, askForTenMinutes, serve, warnings } = await startTwo();
   serve(1);
+  await askForTenMinutes("use");
+  expect(await ask("use")).toBe("confirmed");
+  expect(warnings.at(-1)).toMatchObject({ endpoint: 2 });
+});
+
+it("an endpoint that was of another chain once is awaited", async () => {
+  const { ask, pass, serve } = await startTwo();
+  serve(1);
+  expect(await ask("use")).toBe("undecided");
+  serve(chainId);
+  expect(await ask("use")).toBe("undecided");
+  pass(15_000);
   expect(await ask("use")).toBe("confirmed");
 });
 

@@ -55,7 +55,8 @@ export function noteAnswer(endpoint: RpcEndpointHandle, subjects: Subjects): voi
  * Notes that an endpoint has not answered a question, and returns whether it may still do so. A
  * decision that cannot be taken back waits for it: one error is a moment's, and the others may lie.
  * By any error it is silent: a gateway may have asked a node without the block. After ten minutes
- * without an answer about one of the subjects, it has no say. One of another chain never has.
+ * without an answer about one of the subjects, it has no say. Nor has one that serves another chain
+ * for as long: a gateway may have sent one request elsewhere.
  *
  * Time counts only while another endpoint answers. Else an outage of this machine would take every
  * endpoint's say: the first one to come back would decide alone. Nor does it count where this
@@ -70,7 +71,6 @@ export function isAwaited(
   const { network, endpoint, subjects, error } = silent;
   if (!(error instanceof RpcError || error instanceof z.ZodError)) throw error;
   if (error instanceof RpcClosedError) return true;
-  if (error instanceof RpcUnavailableError && !error.retryable) return false;
   const now = clock.now();
   const others = network.rpc.endpoints.filter((each) => each !== endpoint);
   const answersOfOthers = others.reduce((sum, each) => sum + (answersOf.get(each) ?? 0), 0);
