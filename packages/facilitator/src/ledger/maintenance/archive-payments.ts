@@ -19,7 +19,8 @@ export interface ArchiveOptions extends WalkOptions {
   now: number;
   /**
    * Unix milliseconds: a payment that became final before this time, and was never delivered, has
-   * ended too. One that a living process holds has not. `undefined`: none has.
+   * ended too. One that a living process holds, or that its route has to give back, has not.
+   * `undefined`: none has.
    */
   undeliveredBefore: number | undefined;
 }
@@ -112,6 +113,7 @@ function conditionsOf(
             where("delivered_at", "is", null),
             where("final_at", "<", undeliveredBefore),
             where.or([where("token", "is", null), isHeldByDead(where)]),
+            where.not(where.exists(promisedRefund(where))),
           ]),
         ]);
   const hasEnded = (where: Where) =>
@@ -133,6 +135,14 @@ function conditionsOf(
       ),
     ]);
   return { isFinal, hasEnded };
+}
+
+/** A refund that its route has promised, and on which nothing is decided yet. */
+function promisedRefund(where: Where) {
+  return where
+    .selectFrom("refundable_payments")
+    .select("refundable_payments.payment_id")
+    .whereRef("refundable_payments.payment_id", "=", "payments.id");
 }
 
 /** A refund that is not over needs its payment, and its operation. */

@@ -291,6 +291,20 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
     expect((await known()).sort()).toEqual([young.id, held.id].sort());
   });
 
+  it("ends no undelivered payment while its route has promised to give it back", async () => {
+    const { id, token } = await settle();
+    await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
+    const { kysely } = opened.database;
+    const promised = { payment_id: id, due_at: now + 3 * day };
+    await kysely.insertInto("refundable_payments").values(promised).execute();
+    now += 2 * day;
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(id)).toBe(false);
+    await kysely.deleteFrom("refundable_payments").execute();
+    await retire({ keepUndeliveredMs: day });
+    expect(await isArchived(id)).toBe(true);
+  });
+
   it("keeps for ever what has no end, or one in more years than a clock has", async () => {
     const kept = await settle();
     now += 5_000 * day;
