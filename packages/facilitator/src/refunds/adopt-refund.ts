@@ -39,6 +39,8 @@ export async function adoptRefund(
   ) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
+  const isDeep = (block: bigint | number) =>
+    reading.blockNumber - BigInt(block) >= BigInt(settlement.network.finalAfter);
   switch (execution.outcome) {
     case "moved": {
       const { transactionHash, blockNumber, blockHash } = execution.inclusion;
@@ -56,13 +58,14 @@ export async function adoptRefund(
         block_hash: blockHash,
       });
     }
-    case "cancelled": {
-      const depth = reading.blockNumber - execution.blockNumber;
-      return depth >= BigInt(settlement.network.finalAfter)
+    case "cancelled":
+      return isDeep(execution.blockNumber)
         ? later(refunds, 0, { state: "void", cause: "cancelled" })
         : later(refunds, looks.soon, { state: "waiting", cause: "cancelled" });
-    }
     case "misdirected":
+      if (!isDeep(execution.inclusion.blockNumber)) {
+        return later(refunds, looks.soon, { state: "waiting", cause: "chain" });
+      }
       logger.error(
         { refund: row.id, transactionHash: execution.inclusion.transactionHash },
         "the nonce of a refund is used, and no Transfer to its payer stands beside that: look at the transaction, and check the key of the float",

@@ -1,4 +1,4 @@
-import { type Behaviour, behaviours, misbehavingToken } from "@coinslot/devnet";
+import { type Behaviour, behaviours, misbehavingToken, withDatabase } from "@coinslot/devnet";
 import { encodeFunctionData } from "viem";
 import { expect, it, onTestFinished } from "vitest";
 import { startNodeProxy } from "../testing/node-proxy.ts";
@@ -52,5 +52,22 @@ it.each([
     await becomes(facilitator, here, refund, { state: "manual", cause: "executed_elsewhere" });
     const again = facilitator.refunds.create({ payment, amount: 1_000n, idempotencyKey: "2" });
     await expect(again).rejects.toMatchObject({ reason: expect.stringMatching(/left|exceeds/) });
+
+    // As in a ledger that has lost it. The block may still leave the chain.
+    await facilitator.close();
+    await withDatabase(here.ledger.url, ({ execute }) =>
+      execute(
+        `update refunds set state = 'scheduled', cause = null, operation_id = null, float = null,
+          valid_before = null, signed_at = null, next_at = 0`,
+      ),
+    );
+    const finalAfter = 100;
+    const next = await start({
+      network: { finalAfter, rpcUrls: [proxy.url] },
+      refunds: { privateKey: floatKey },
+    });
+    await becomes(next, here, refund, { state: "waiting", cause: "chain" });
+    await devnet.mine(finalAfter);
+    await becomes(next, here, refund, { state: "manual", cause: "executed_elsewhere" });
   },
 );

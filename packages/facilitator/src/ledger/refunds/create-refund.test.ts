@@ -6,6 +6,8 @@ import { engines } from "../../testing/settling-devnet.ts";
 import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { createRefund } from "./create-refund.ts";
+import { moveRefund } from "./move-refund.ts";
+import { findRefundsOf } from "./refund-row.ts";
 
 describe.each(engines)("a request for a refund on %s", (engine) => {
   const { join, read } = ledgerForEachTest(engine);
@@ -21,6 +23,32 @@ describe.each(engines)("a request for a refund on %s", (engine) => {
     await expect(createRefund(ledger, request)).rejects.toMatchObject({
       reason: "unknown_payment",
     });
+  });
+
+  it("is moved by the transaction that it was read with, and by no earlier one", async () => {
+    const ledger = await join("one");
+    const reserved = await reservePayment(ledger, wish({ order }));
+    if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+    const payment = reserved.paymentId;
+    await recordOutcomes(ledger, [{ confirmed: { ids: [payment], inclusion } }]);
+    await read(sql`update payments set token = null`);
+    await createRefund(ledger, { payment, idempotencyKey: "1" });
+    const readRow = async () => {
+      const [row] = await findRefundsOf(ledger, payment);
+      if (row === undefined) throw new Error("The refund is lost");
+      return row;
+    };
+    const paid = { state: "sent", cause: "operator_paid" } as const;
+    const [first, second] = [`0x${"01".repeat(32)}`, `0x${"02".repeat(32)}`] as const;
+    await moveRefund(ledger, await readRow(), { ...paid, transaction_hash: first });
+    // A worker freezes here. Another one finds the transaction gone. The operator names the next.
+    const before = await readRow();
+    await moveRefund(ledger, before, { state: "manual", transaction_hash: null });
+    await moveRefund(ledger, await readRow(), { ...paid, transaction_hash: second });
+    expect(await moveRefund(ledger, before, { state: "manual", transaction_hash: null })).toBe(
+      false,
+    );
+    expect(await readRow()).toMatchObject({ state: "sent", transaction_hash: second });
   });
 
   it("never exceeds an archived payment, and is refused in words, by twelve at once", async () => {

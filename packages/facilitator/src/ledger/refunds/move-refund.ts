@@ -123,7 +123,8 @@ export async function findFloats({ db }: LedgerReads): Promise<Address[]> {
 export type RefundChange = Updateable<RefundsTable> & { state: RefundState };
 
 /**
- * Changes a refund, unless it is another one than was read: in another state, or signed since.
+ * Changes a refund, unless it is another one than was read: in another state, signed since, or by
+ * another transaction.
  * The racers are two workers, and an operator's word.
  */
 export async function moveRefund(
@@ -148,6 +149,7 @@ export async function writeRefund(
     .where("float", row.float === null ? "is" : "=", row.float)
     .where("valid_before", row.valid_before === null ? "is" : "=", row.valid_before)
     .where("operation_id", row.operation_id === null ? "is" : "=", row.operation_id)
+    .where("transaction_hash", row.transaction_hash === null ? "is" : "=", row.transaction_hash)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
