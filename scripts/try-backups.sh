@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the commands of docs/operating.md under "Backups", block by block, on a ledger with payments:
 # what was written before a backup, or the chosen moment, is there after the restore, what came later
-# is not, and the newest program opens it. Needs sqlite3 and PostgreSQL's server and clients.
+# is not, and the newest program opens it. A backup onto a full disk leaves the one before whole. Needs
+# sqlite3, PostgreSQL's server and clients, and the right to mount a disk that fills.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repository=$PWD
@@ -17,7 +18,8 @@ port=$(node -e 'const s = require("net").createServer().listen(0, () => { consol
 export BACKUPS=$place/backups PGDATA=$place/server PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres
 export COINSLOT_LEDGER=postgres://postgres@127.0.0.1:$port/coinslot
 mkdir "$BACKUPS" "$place/shop"
-trap 'as_server pg_ctl stop -m immediate >/dev/null 2>&1; rm -rf "$place"' EXIT
+mount -t tmpfs -o size=128m,mode=777 tmpfs "$BACKUPS"
+trap 'as_server pg_ctl stop -m immediate >/dev/null 2>&1; umount "$BACKUPS"; rm -rf "$place"' EXIT
 
 # as_server COMMAND...: PostgreSQL refuses to run as root.
 as_server() {
@@ -25,14 +27,40 @@ as_server() {
   setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"
 }
 
-# block TITLE: runs the block of the document that begins with this comment.
-block() {
+# run TITLE: runs the block of the document that begins with this comment.
+run() {
   local text
   text=$(awk -v title="# $1" '/^```bash$/ { inside = 1; mine = 0; next } /^```$/ { inside = 0; mine = 0 }
     inside && $0 == title { mine = 1 } mine' "$repository/docs/operating.md")
   [ -n "$text" ] || { echo "docs/operating.md has no block \"# $1\"." >&2; exit 1; }
   printf '\n== %s\n' "$1"
-  (cd "$place/shop" && as_server bash -euo pipefail -c "$text" >"$place/output" 2>&1) || { cat "$place/output"; exit 1; }
+  (cd "$place/shop" && as_server bash -euo pipefail -c "$text" >"$place/output" 2>&1)
+}
+block() { run "$1" || { cat "$place/output"; exit 1; }; }
+
+# fill SIZE: leaves this much of the disk of the backups.
+fill() {
+  dd if=/dev/zero of="$BACKUPS/filler" bs=64k 2>/dev/null || true
+  truncate --size="-$1" "$BACKUPS/filler"
+}
+clear_disk() { rm "$BACKUPS/filler"; }
+
+# fails TITLE: runs a block on a full disk.
+fails() {
+  fill 16K
+  if run "$1"; then echo "It has not failed on a full disk." >&2; exit 1; fi
+  clear_disk
+}
+
+# becomes CONDITION: waits for the archiver. It tries again after a minute.
+becomes() {
+  for _ in $(seq 500); do
+    [ "$(psql --tuples-only --no-align --command="select $1 from pg_stat_archiver" postgres)" = t ] && return
+    sleep 0.2
+  done
+  echo "The archiver has not come to: $1" >&2
+  cat "$PGDATA/restart.log" >&2
+  exit 1
 }
 
 # check LEDGER ROWS: the marks in a ledger, which the newest program has opened.
@@ -57,10 +85,12 @@ mark 1 | sqlite3 "$place/shop/coinslot.db"
 if [ "$(id -u)" -eq 0 ]; then chown -R nobody "$place"; fi
 block "Back up a SQLite ledger"
 mark 2 | sqlite3 "$place/shop/coinslot.db"
+fails "Back up a SQLite ledger"
 block "Restore it: the seller is stopped"
 check "sqlite:$place/shop/coinslot.db" "mark 1"
+block "Back up a SQLite ledger"
 
-as_server initdb --username=postgres --auth=trust --no-sync "$PGDATA" >/dev/null
+as_server initdb --username=postgres --auth=trust --no-sync --wal-segsize=1 "$PGDATA" >/dev/null
 cat >>"$PGDATA/postgresql.conf" <<END
 port = $port
 unix_socket_directories = ''
@@ -72,12 +102,24 @@ check "$COINSLOT_LEDGER" ""
 mark 1 | psql --quiet "$COINSLOT_LEDGER"
 block "Back up one database"
 mark 2 | psql --quiet "$COINSLOT_LEDGER"
+# The next dump is larger than the one before.
+psql --quiet "$COINSLOT_LEDGER" --command="insert into sold_names (name, used_at)
+  select md5(random()::text), 1 from generate_series(1, 20000)"
+fails "Back up one database"
 block "Restore it: all sellers are stopped"
 check "$COINSLOT_LEDGER" "mark 1"
+block "Back up one database"
 
 block "Archive the log, once"
 block "Back up the server"
 mark 3 | psql --quiet "$COINSLOT_LEDGER"
+# Half a log file.
+fill 512K
+file=$(psql --tuples-only --no-align --command="select pg_walfile_name(pg_current_wal_lsn())" postgres)
+psql --quiet --tuples-only --command="select pg_switch_wal()" postgres >/dev/null
+becomes "failed_count > 0"
+clear_disk
+becomes "last_archived_wal >= '$file'"
 sleep 1.1
 export MOMENT=$(psql --tuples-only --no-align --command="select now()" postgres)
 sleep 1.1
