@@ -89,6 +89,10 @@ describe("the keys commands", () => {
     for (const url of ["postgres://127.0.0.1:1/none", "mysql://127.0.0.1/none"]) {
       await expect(run(url, "list")).rejects.toThrow(ServiceStartError);
       await expect(run(url, "list")).rejects.toThrow(/set INDEXER_DATABASE to another/);
+      await expect(run(url, "list")).rejects.toThrow(/^The keys could not be read:\n/);
+      await expect(run(url, "create", "--owner", "a")).rejects.toThrow(
+        /^The keys could not be changed:\n/,
+      );
     }
   });
 

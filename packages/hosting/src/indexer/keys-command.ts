@@ -42,7 +42,8 @@ export async function runKeysCommand(
     }
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
-    throw new ServiceStartError([describeIndexerFault(error)], { cause: error });
+    const failed = `The keys could not be ${args[0] === "list" ? "read" : "changed"}`;
+    throw new ServiceStartError([describeIndexerFault(error)], { cause: error, failed });
   }
 }
 
