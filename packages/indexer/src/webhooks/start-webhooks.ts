@@ -53,7 +53,8 @@ export async function startWebhooks(
   const context: WebhooksContext = { ...rest, outbox: indexerOutbox(database) };
   if (receivers === undefined) {
     await warnUndelivered(context);
-    return { stop: async () => undefined };
+    // Transfers are told all the same, and forgotten.
+    return keepOutbox(context, []);
   }
   await registerEndpoints(
     context.outbox,

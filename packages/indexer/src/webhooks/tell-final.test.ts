@@ -1,12 +1,16 @@
 import { randomUUID } from "node:crypto";
+import { systemClock } from "@coinslot/chain";
 import { createLeases } from "@coinslot/storage";
 import { sql } from "kysely";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { createEventSignal } from "../event-signal.ts";
+import { silentLogger } from "../logger.ts";
 import { updateChain } from "../store/chain-row.ts";
 import { coverRange } from "../store/coverage.ts";
 import { createWriterLease, type WriterLease } from "../store/writer-lease.ts";
 import { engines } from "../testing/engines.ts";
 import { chainId, openIndex, other, watched } from "../testing/index-by-hand.ts";
+import { startWebhooks } from "./start-webhooks.ts";
 import { writeAndTell } from "./tell-final.ts";
 
 const sent = 2_300;
@@ -71,4 +75,32 @@ it("posts those of one transaction together, where a page would end within it", 
       "final",
     ]);
   }
+});
+
+it("forgets old final transfers at a process without receivers", async () => {
+  if (sqlite === undefined) throw new Error("No engine");
+  const index = await openIndex(await sqlite.createUrl());
+  const { kysely } = index.database;
+  await index.watch();
+  await index.include(1, "1", [{ transaction: "a" }]);
+  await index.include(2, "2", [{ transaction: "b" }]);
+  await index.verify(1);
+  await index.finalise(1);
+  await kysely
+    .updateTable("indexer_told")
+    .set({ final_at_ms: 1 })
+    .where("final_at_ms", "is not", null)
+    .execute();
+  const webhooks = await startWebhooks({
+    database: index.database,
+    receivers: undefined,
+    events: createEventSignal(),
+    clock: systemClock,
+    now: Date.now,
+    logger: silentLogger,
+    onWebhook: () => undefined,
+  });
+  onTestFinished(() => webhooks.stop());
+  const told = () => kysely.selectFrom("indexer_told").select("block_number").execute();
+  await expect.poll(told, { timeout: 20_000 }).toEqual([{ block_number: 2 }]);
 });
