@@ -25,6 +25,8 @@ export interface TokenStatus {
   indexedTo: number | undefined;
   /** The last block up to which all blocks were read twice, or proven; undefined: nothing yet. */
   verifiedTo: number | undefined;
+  /** Number of blocks that it is behind the head, as that of the chain. */
+  lagBlocks: number | undefined;
   health: Health;
 }
 
@@ -38,7 +40,10 @@ export interface ChainStatus {
   /** The newest block reported by an endpoint, and the last one that cannot be replaced. */
   head: number | undefined;
   finalized: number | undefined;
-  /** Number of blocks that the slowest token is behind the head. */
+  /**
+   * Number of blocks that the slowest token is behind the head; undefined where that is not known,
+   * also while the writer records no head.
+   */
   lagBlocks: number | undefined;
   /** Time since something new was indexed, on the database's clock. */
   sinceProgressMs: number | undefined;

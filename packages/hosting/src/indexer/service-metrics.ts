@@ -120,7 +120,9 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
         repairs.inc(labels, 0);
         setIfKnown(head, labels, chain.head);
         setIfKnown(final, labels, chain.finalized);
-        setIfKnown(lag, labels, chain.lagBlocks);
+        // A lag of before would hide that the writer records no head.
+        if (chain.lagBlocks === undefined) lag.remove(labels);
+        else lag.set(labels, chain.lagBlocks);
         setIfKnown(latency, labels, chain.rpcLatencyMs);
         doubted.set(labels, chain.doubtedFrom ?? -1);
         for (const { name, indexedTo, verifiedTo } of chain.tokens) {

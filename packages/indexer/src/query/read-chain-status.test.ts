@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
@@ -8,7 +9,7 @@ const head = 1_000;
 
 describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
   /** An indexer that only answers, of a chain that another process follows. */
-  async function openScene({ progressAgoMs = 0, indexedTo = [head, head] }) {
+  async function openScene({ progressAgoMs = 0, seenAgoMs = 0, indexedTo = [head, head] }) {
     const indexer = createIndexer({
       chains: [
         devnetChain({
@@ -30,7 +31,7 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
         state: "live" as const,
         head_number: head,
         finalized_number: head - 10,
-        seen_at_ms: dialect.nowMs(),
+        seen_at_ms: sql<number>`${dialect.nowMs()} - ${sql.lit(seenAgoMs)}`,
         progress_at_ms: set("progress_at_ms", "-", progressAgoMs),
       }))
       .returning("chain_id")
@@ -60,6 +61,16 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
   it("reports no head below the indexed block when the writer advances between two reads", async () => {
     const indexer = await openScene({ indexedTo: [head + 3, head + 1] });
     expect((await indexer.status()).chains[0]).toMatchObject({ head: head + 3, lagBlocks: 2 });
+  });
+
+  it("has no lag where its writer has recorded no head for some seconds", async () => {
+    const indexer = await openScene({ seenAgoMs: 6_000, indexedTo: [head, head - 1] });
+    const status = await indexer.status();
+    expect(status.chains[0]).toMatchObject({ health: "healthy", head, lagBlocks: undefined });
+    expect((await indexer.readHealth()).tokens.map(({ lag }) => lag)).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   it("is degraded while one of its tokens lags far behind", async () => {

@@ -9,6 +9,12 @@ import type { IndexerSchema } from "../store/schema.ts";
 
 /** Time after which the writer is presumed gone, or unable to poll the chain. */
 const unseenAfterMs = 15_000;
+/**
+ * Time and polls after which the recorded head of a live chain is presumed outdated: its writer
+ * records one each second.
+ */
+const staleHeadAfterMs = 5_000;
+const staleHeadPolls = 5;
 /** A chain that is late by this multiple of the limit is unhealthy. */
 const unhealthyFactor = 5;
 /** Distance of history from the head that still counts as nearly there. */
@@ -55,9 +61,15 @@ export async function readChainStatus(
       ? undefined
       : Math.max(known, ...tokens.map((token) => indexedTo(token) ?? 0));
   const lowest = lowestOf(tokens.filter((token) => token.startBlock <= (head ?? 0)).map(indexedTo));
-  const lagBlocks = head === undefined || lowest === undefined ? undefined : head - lowest;
+  const behind = (block: number | undefined) =>
+    head === undefined || block === undefined ? undefined : head - block;
   const unseenMs = row && Number(row.now_ms) - row.seen_at_ms;
   const sinceProgressMs = row && Number(row.now_ms) - row.progress_at_ms;
+  // A writer that cannot write, as on a full disk, leaves its last head, and a lag of before.
+  const isHeadStale =
+    row?.state === "live" &&
+    (unseenMs ?? 0) > Math.max(staleHeadAfterMs, staleHeadPolls * chain.pollIntervalMs);
+  const lagOf = (block: number | undefined) => (isHeadStale ? undefined : behind(block));
   const state = head === undefined ? "waiting" : (row?.state ?? "waiting");
   const verdict = judge({
     state,
@@ -66,7 +78,7 @@ export async function readChainStatus(
     isDisputed: (checks?.problem ?? null) !== null,
     unseenMs,
     sinceProgressMs,
-    lagBlocks,
+    lagBlocks: behind(lowest),
     staleAfterMs: chain.staleAfterMs,
   });
   // A token that is filled beside the others; one that begins above the head cannot be late.
@@ -83,7 +95,7 @@ export async function readChainStatus(
       : verdict),
     head,
     finalized: row?.finalized_number ?? undefined,
-    lagBlocks,
+    lagBlocks: lagOf(lowest),
     sinceProgressMs,
     proofs: checks?.proofs ?? undefined,
     repairedBlocks: checks?.repaired_blocks ?? 0,
@@ -97,6 +109,7 @@ export async function readChainStatus(
         name: token.token,
         indexedTo: indexedTo(token),
         verifiedTo: verifiedTo(token),
+        lagBlocks: lagOf(indexedTo(token)),
         health,
       };
     }),

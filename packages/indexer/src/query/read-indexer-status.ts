@@ -44,13 +44,12 @@ export function healthOf({ health, database, chains }: IndexerStatus): SourceHea
   return {
     status: health,
     isDatabaseHealthy: database === "healthy",
-    tokens: chains.flatMap(({ name, head, rpcLatencyMs, tokens }) =>
+    tokens: chains.flatMap(({ name, rpcLatencyMs, tokens }) =>
       tokens.map((token) => ({
         blockchain: name,
         token: token.name,
         isHealthy: token.health === "healthy",
-        lag:
-          head === undefined || token.indexedTo === undefined ? undefined : head - token.indexedTo,
+        lag: token.lagBlocks,
         indexedTo: token.indexedTo,
         verifiedTo: token.verifiedTo,
         rpcLatencyMs,
@@ -83,6 +82,7 @@ function withoutDatabase(
       name: token.name,
       indexedTo: undefined,
       verifiedTo: undefined,
+      lagBlocks: undefined,
       health: "unhealthy",
     })),
   };
