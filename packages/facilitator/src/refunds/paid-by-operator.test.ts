@@ -216,6 +216,37 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
   );
 
   it(
+    "are final by logs, after a look at which no endpoint returned any",
+    async () => {
+      const here = await begin(engine);
+      const { devnet } = here;
+      let isWithout = false;
+      let failing = 0;
+      let failed = 0;
+      const node = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        if (!isWithout) return ask();
+        if (method === "eth_getTransactionReceipt") return { result: null };
+        if (method !== "eth_getLogs" || failed >= failing) return ask();
+        failed += 1;
+        return { error: { code: -32000, message: "header not found" } };
+      });
+      onTestFinished(() => node.close());
+      const facilitator = await here.start({
+        network: { finalAfter: 4, rpcUrls: [node.url] },
+        refunds: { privateKey: floatKey },
+      });
+      const payment = await settled(facilitator, here);
+      const { refund, transactionHash } = await payByHand(here, facilitator, payment);
+      isWithout = true;
+      failing = 1;
+      await vi.waitFor(() => expect(failed).toBe(failing), patience);
+      await devnet.mine(10);
+      await becomes(facilitator, here, refund, { state: "final", transactionHash });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
     "go back to the operator beside an endpoint that is silent for ten minutes",
     async () => {
       const here = await begin(engine);

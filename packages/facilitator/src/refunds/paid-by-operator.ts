@@ -79,6 +79,7 @@ export async function followOperatorsTransaction(
   // head of the first look that found none.
   const missingSince = blockHash === null ? Math.min(block ?? head, head) : head;
   const places: Pick<TransactionReceipt, "blockNumber" | "blockHash">[] = [];
+  let isMissed = false;
   const vote = await askEach(settlement, { kind: "receipt", of: row.id }, async (endpoint, at) => {
     const receipt = await readReceiptAt(endpoint, hash);
     const isPaid = receipt !== undefined && transfersOf(refunds, row, receipt).length > 0;
@@ -91,6 +92,8 @@ export async function followOperatorsTransaction(
         places.push({ blockNumber: block, blockHash });
       }
     }
+    // One that has not come to a block of the chain has not missed the transaction there.
+    isMissed ||= paidIn === undefined && !(block !== null && block <= head && at.number < block);
     const since = paidIn ?? missingSince;
     return at.number < BigInt(since + finalAfter) ? "behind" : paidIn !== undefined;
   });
@@ -106,7 +109,8 @@ export async function followOperatorsTransaction(
   // The lowest block: any height above the chain's may be made up.
   const [place] = places.sort((a, b) => a.blockNumber - b.blockNumber);
   if (place === undefined) {
-    const missing = { block_number: missingSince, block_hash: null };
+    // Endpoints without an answer have not missed it: by its block, one may yet show its logs.
+    const missing = isMissed ? { block_number: missingSince, block_hash: null } : {};
     return later(refunds, looks.waiting, { state, cause, ...missing });
   }
   const inBlock = {
