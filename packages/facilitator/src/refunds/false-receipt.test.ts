@@ -226,11 +226,13 @@ it("a refund whose execution a node has hidden is found where it was searched be
 });
 
 it.each([
-  ["has its use", false],
-  ["returns no receipt of its use", true],
-])(
+  ["has its use", "honest"],
+  ["breaks off for its receipt", undefined],
+  ["returns no receipt of its use", { result: null }],
+  ["returns no readable receipt of its use", { result: { status: "maybe" } }],
+] as const)(
   "a refund that one node alone shows as cancelled is not void where another %s",
-  async (_, isMute) => {
+  async (_, lack) => {
     const here = await begin("sqlite");
     const { devnet, start, balanceOf } = here;
     const first = await start(withFloat);
@@ -249,9 +251,12 @@ it.each([
       const answer = JSON.stringify(await ask()).replaceAll(used, cancelled);
       return z.object({ result: z.unknown() }).parse(JSON.parse(answer));
     });
-    const other = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
-      isLying && isMute && method === "eth_getTransactionReceipt" ? undefined : ask(),
-    );
+    let looks = 0;
+    const other = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method !== "eth_getTransactionReceipt") return ask();
+      looks += 1;
+      return isLying && lack !== "honest" ? lack : ask();
+    });
     onTestFinished(() => other.close());
     const rpcUrls = [proxy.url, other.url];
     const third = await start({
@@ -261,6 +266,10 @@ it.each([
     });
     const again = await third.refunds.create({ payment, idempotencyKey: "2" });
     await becomes(third, here, again, { state: "waiting", cause: "chain" });
+    await devnet.mine(3);
+    const asked = looks;
+    await vi.waitFor(() => expect(looks).toBeGreaterThan(asked + 2), patience);
+    expect(await third.refunds.get(again.id)).toMatchObject({ state: "waiting", cause: "chain" });
     isLying = false;
     await becomes(third, here, again, { state: "final", cause: "executed_elsewhere" });
     expect(await balanceOf(floatAccount.address)).toBe(9_000n);

@@ -1,5 +1,6 @@
 import { RpcError, type RpcRequester } from "@coinslot/chain";
 import type { Address, Hex } from "@coinslot/protocol";
+import * as z from "zod";
 import { readReceipt, receiptCall } from "../evm/transaction-receipt.ts";
 import type { Inclusion } from "../ledger/payments/ledger-payment.ts";
 import type { RefundRow } from "../ledger/refunds/refund-row.ts";
@@ -15,8 +16,8 @@ export type RefundExecution =
   | { outcome: "misdirected"; inclusion: Inclusion }
   /** Its signer has cancelled it. */
   | { outcome: "cancelled"; blockNumber: bigint }
-  /** Used, and not found down to this block, or unreadable. */
-  | { outcome: "unknown"; searchedTo: bigint };
+  /** Used, and not found down to this block, or unreadable by a node's `fault`. */
+  | { outcome: "unknown"; searchedTo: bigint; fault?: Error | undefined };
 
 /** An execution whose events were found. */
 type KnownExecution = Exclude<RefundExecution, { outcome: "unknown" }>;
@@ -65,7 +66,11 @@ export function isExecutionOnChain(
     if (head.number < block) return "behind";
     const range = { account, value, fromBlock: block, toBlock: block };
     const seen = await explainUse(endpoint, row, range);
-    if (seen?.outcome === "unknown") return undefined;
+    if (seen?.outcome === "unknown") {
+      // Awaited: its receipt may come, and another endpoint may lie.
+      if (seen.fault !== undefined) throw seen.fault;
+      return undefined;
+    }
     return seen !== undefined && content(seen) === content(execution);
   });
 }
@@ -102,8 +107,9 @@ async function explainUse(
   const execution = found.get(claim);
   if (execution === undefined) return undefined;
   if (execution.outcome === "unknown") {
-    if (execution.fault instanceof RpcError) throw execution.fault;
-    return unknown;
+    const { fault, isUnsearched } = execution;
+    if (fault instanceof RpcError || (fault && isUnsearched)) throw fault;
+    return { ...unknown, fault };
   }
   if (execution.outcome === "executed") {
     return { outcome: "moved", value, inclusion: execution.inclusion };
@@ -115,7 +121,7 @@ async function explainUse(
   });
   const { receipt, fault } = readReceipt(transactionHash, answer);
   if (fault instanceof RpcError) throw fault;
-  if (receipt === undefined) return unknown;
+  if (receipt === undefined) return { ...unknown, fault: fault ?? noReceipt() };
   if (!execution.isUse) return { outcome: "cancelled", blockNumber: execution.blockNumber };
   const { blockNumber, blockHash } = receipt;
   const inclusion = { transactionHash, blockNumber, blockHash };
@@ -124,4 +130,9 @@ async function explainUse(
   const isOurs = moved !== undefined && moved.to === row.payer && moved.value > 0n;
   if (!isOurs) return { outcome: "misdirected", inclusion };
   return { outcome: "moved", value: moved.value, inclusion };
+}
+
+function noReceipt(): Error {
+  const message = "A node returned a log, and no receipt that has it";
+  return new z.ZodError([{ code: "custom", path: [], message }]);
 }
