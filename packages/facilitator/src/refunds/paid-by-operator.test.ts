@@ -104,6 +104,34 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
     timeout + patience.timeout,
   );
 
+  it(
+    "are the operator's, once the form that was signed before is over",
+    async () => {
+      const here = await begin(engine, { float: 0n });
+      const facilitator = await here.start({ ...withFloat, refunds: { privateKey: floatKey } });
+      const payment = await settled(facilitator, here);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "one" });
+      await becomes(facilitator, here, refund, { state: "waiting", cause: "float_balance" });
+      const signUntil = (validBefore: string) =>
+        executeIn(here)(
+          `update refunds set state = 'manual', cause = 'no_eip3009', next_at = 9000000000000,
+            valid_before = ${validBefore}`,
+        );
+      const transactionHash = await send(here, refund, 1_000n);
+      const markPaid = () => facilitator.refunds.markPaid({ id: refund.id, transactionHash });
+      await signUntil("(select valid_before from payments where id = payment_id)");
+      await expect(markPaid()).rejects.toMatchObject({ reason: "wrong_state" });
+      await expect(facilitator.refunds.cancel(refund.id)).rejects.toMatchObject({
+        reason: "wrong_state",
+      });
+      // As a time long ago.
+      await signUntil("amount");
+      expect(await markPaid()).toMatchObject({ cause: "operator_paid" });
+      await becomes(facilitator, here, refund, { state: "final", transactionHash });
+    },
+    timeout + patience.timeout,
+  );
+
   it.each([
     ["", false],
     [", in whichever block a node has placed it", true],

@@ -8,7 +8,8 @@ import { RefundError } from "../ledger/refunds/refund-error.ts";
 import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
-import { askEach } from "./is-confirmed.ts";
+import { askEach, isConfirmed } from "./is-confirmed.ts";
+import { isOver } from "./is-over.ts";
 import { readLogsOf } from "./read-logs-of.ts";
 import { readReceiptAt } from "./read-receipt-at.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
@@ -31,7 +32,9 @@ export async function takeOperatorsTransaction(
   const transactionHash = toLowerHex(hash);
   const isRepeated = row.cause === "operator_paid" && row.transaction_hash === transactionHash;
   if (isRepeated) return;
-  requireManual(row);
+  if (row.state !== "manual" || !(await isWithoutSignature(refunds, row))) {
+    throw new RefundError("wrong_state", `The refund is ${row.state}, and not yours to send`);
+  }
   const settlement = refunds.settlements.get(row.network);
   if (settlement === undefined) throw notPaid(`No chain of this seller is ${row.network}`);
   const proof = await findProof(refunds, { row, settlement, hash: transactionHash });
@@ -100,7 +103,7 @@ export async function followOperatorsTransaction(
   if (vote === "denied") {
     return later(refunds, looks.rare, {
       state: "manual",
-      // A form of it was signed only where its nonce was used up without paying it.
+      // One with a signed form was paid by hand where its nonce cannot pay it any more.
       cause: row.valid_before === null ? "no_eip3009" : "executed_elsewhere",
       ...{ float: null, transaction_hash: null, block_number: null, block_hash: null },
       confirmed_at: null,
@@ -136,12 +139,10 @@ export async function followOperatorsTransaction(
  *
  * @throws RefundError where a signature of it may still be executed, or it is over
  */
-export async function cancelRefund(
-  { ledger }: Pick<RefundsContext["context"], "ledger">,
-  row: RefundRow,
-): Promise<Refund> {
+export async function cancelRefund(refunds: RefundsContext, row: RefundRow): Promise<Refund> {
+  const { ledger } = refunds.context;
   if (row.state === "void" && row.cause === "cancelled") return toRefund(row, ledger.dialect);
-  if (!isWithoutSignature(row)) {
+  if (!(await isWithoutSignature(refunds, row))) {
     throw new RefundError(
       "wrong_state",
       `The refund is ${row.state}, and its signature may be executed: it cannot be cancelled`,
@@ -154,18 +155,28 @@ export async function cancelRefund(
   return toRefund({ ...row, ...change }, ledger.dialect);
 }
 
-/** @throws RefundError */
-function requireManual(row: RefundRow): void {
-  if (row.state === "manual" && isWithoutSignature(row)) return;
-  throw new RefundError("wrong_state", `The refund is ${row.state}, and not yours to send`);
-}
-
-/** No form of it was signed, or asked for elsewhere; or its nonce is used up without paying it. */
-function isWithoutSignature({ state, valid_before, cause }: RefundRow): boolean {
+/**
+ * No form of it was signed, or asked for elsewhere; or its nonce is used up without paying it. Or
+ * its token lacks EIP-3009, and its last form is over at depth, at each endpoint that answers.
+ */
+async function isWithoutSignature(
+  { context: { ledger }, settlements }: RefundsContext,
+  row: RefundRow,
+): Promise<boolean> {
+  const { id, network, state, valid_before, cause } = row;
   if (state === "sent" || state === "confirmed" || state === "final" || state === "void") {
     return false;
   }
-  return valid_before === null || (state === "manual" && cause === "executed_elsewhere");
+  if (valid_before === null) return true;
+  if (state !== "manual") return false;
+  if (cause !== "no_eip3009") return cause === "executed_elsewhere";
+  const settlement = settlements.get(network);
+  if (settlement === undefined) return false;
+  const validBefore = ledger.dialect.amount.decode(valid_before);
+  return isConfirmed(settlement, { kind: "no use", of: id }, (endpoint, { number }) => {
+    const height = number - BigInt(settlement.network.finalAfter);
+    return isOver(ledger, { endpoint, height, validBefore });
+  });
 }
 
 /** A receipt, with the transfers that are a refund's. */

@@ -52,7 +52,7 @@ export function refundMethods(worker: RefundsWorker): Omit<Refunds, "list" | "ge
       return read(worker, id);
     },
     async cancel(id) {
-      return cancelRefund(worker.refunds.context, await requireRow(worker, id));
+      return cancelRefund(worker.refunds, await requireRow(worker, id));
     },
     exportUnsigned: (request = {}) => exportUnsigned(worker, request),
     importSigned: (signed) => importSigned(worker, signed),
