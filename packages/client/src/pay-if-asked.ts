@@ -96,7 +96,8 @@ export async function payIfAsked(
     const wanted = { candidates: found.funded, request, url, held, mayFetchAnew, freeRoom };
     const payment = await bookAndSign(context, wanted);
     if (payment === "nonce_in_use") {
-      turn?.end();
+      // What this call has brought stays promised to it: it asks for no other top-up.
+      if (toppedUp === undefined) turn?.end();
       const collisions = earlier.collisions + 1;
       await awaitFreshOffer(context, { collisions, request });
       return payIfAsked(context, request, { ...earlier, freeRoom, collisions, turn: undefined });

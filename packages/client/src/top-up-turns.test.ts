@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { countSignatures } from "./testing/counting-account.ts";
 import { executePayment } from "./testing/execute-payment.ts";
 import { startLyingNode } from "./testing/lying-node.ts";
-import { challengeOf, startMppSeller } from "./testing/mpp-seller.ts";
+import { challengeOf, execute, sellByMpp, startMppSeller } from "./testing/mpp-seller.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
 
@@ -173,6 +173,48 @@ describe("a call whose challenge another payment answers", () => {
     const pay = createFetch({ account, rpcUrls, topUp, wait });
     const calls = [pay(seller.url), pay(seller.url)];
     for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    expect(asked).toBe(2);
+  });
+
+  it("keeps what its own top-up has brought", async () => {
+    const account = poorAccount();
+    await world.devnet().mint({ to: account.address, amount: 1000n });
+    const repeated = formatChallenge(challengeOf());
+    const executed = countDown(1);
+    const calledTwice = countDown(3);
+    const release = countDown(1);
+    const seller = keep(
+      await startMppSeller({
+        devnet: world.devnet(),
+        challenge(count) {
+          calledTwice.call();
+          // Of an earlier payment without an answer yet, and of the first call after its top-up.
+          return count === 1 || count === 4 ? repeated : formatChallenge(challengeOf());
+        },
+        async onPaid(paid, response, count) {
+          if (count > 1) return false;
+          const reference = await execute(world.devnet(), paid);
+          executed.call();
+          await release.done;
+          sellByMpp(response, paid, { reference });
+          return true;
+        },
+      }),
+    );
+    let asked = 0;
+    const topUp = async () => {
+      asked += 1;
+      await calledTwice.done;
+      await world.devnet().mint({ to: account.address, amount: 1000n });
+      return true;
+    };
+    const pay = createFetch({ account, topUp });
+    const earlier = pay(seller.url);
+    await executed.done;
+    const calls = [pay(seller.url), pay(seller.url)];
+    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    release.call();
+    expect((await earlier).status).toBe(200);
     expect(asked).toBe(2);
   });
 });

@@ -124,7 +124,7 @@ describe("the booking of a channel whose token has changed its bucket", () => {
     const limits = { perPayment: 10n ** 30n, perHost: 10n ** 30n, perDay: 10n ** 30n };
     const bucketOf = (decimals: number) =>
       assetIn({ name: `of ${decimals} decimals`, decimals, limits }, 6);
-    const amounts = fc.bigInt({ min: 0n, max: 10n ** 9n });
+    const amounts = fc.bigInt({ min: 1n, max: 10n ** 9n });
     await fc.assert(
       fc.asyncProperty(amounts, amounts, fc.boolean(), async (booked, other, isFine) => {
         const { store, read } = createOpenStore();
@@ -139,6 +139,8 @@ describe("the booking of a channel whose token has changed its bucket", () => {
         await budget.lowerExposure({ id, asset: changed, exposureAt: () => other });
         await budget.spendExposure({ id, asset: changed, host: "a", amount: other });
         expect((await read()).open).toEqual(open);
+        await budget.lowerExposure({ id, asset: changed, exposureAt: () => 0n });
+        expect((await read()).open).toEqual([]);
       }),
     );
   });

@@ -196,18 +196,19 @@ function addSpent(
 
 /**
  * Lowers an open booking of a bucket to an amount, which may follow from the ceiling in it; 0 frees
- * it. No effect on a smaller one, or on one of another bucket: its unit may differ.
+ * it. No effect on a smaller one, or on one of another bucket: its unit may differ. Nothing is
+ * nothing in each.
  */
 export function lowerBooking(
   state: BudgetState,
   lowered: { nonce: string; pot: string; amountAt: (ceiling: bigint) => bigint },
 ): BudgetState {
   const { nonce, pot, amountAt } = lowered;
-  const before = state.open.find((each) => each.id.nonce === nonce && each.pot === pot);
+  const before = state.open.find((each) => each.id.nonce === nonce);
   if (before === undefined) return state;
   const amount = amountAt(before.ceiling ?? 0n);
-  if (amount >= before.amount) return state;
   if (amount === 0n) return releaseBooking(state, nonce);
+  if (before.pot !== pot || amount >= before.amount) return state;
   return {
     ...state,
     open: state.open.map((each) => (each === before ? { ...each, amount } : each)),

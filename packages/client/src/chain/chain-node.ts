@@ -12,7 +12,9 @@ export interface ChainNode {
 }
 
 /** Creates a node; asks nothing yet. Each answer has its time, the last byte included. */
-export function createChainNode(url: string, chainId: number, timeoutMs: number): ChainNode {
+export function createChainNode(url: string, chainId: number, answerMs: number): ChainNode {
+  // Part of a time that several nodes share: a signal takes no fractions.
+  const timeoutMs = Math.ceil(answerMs);
   const client = createPublicClient({
     transport: http(url, {
       retryCount: 0,

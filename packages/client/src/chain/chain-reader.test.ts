@@ -61,6 +61,10 @@ describe("a balance", () => {
     expect(await balance(reader(other.rpcUrl, devnet.rpcUrl))).toBe(1_000n);
   });
 
+  it("is read from the first of three nodes, whose shares of the time are no integers", async () => {
+    expect(await balance(reader(devnet.rpcUrl, devnet.rpcUrl, devnet.rpcUrl))).toBe(1_000n);
+  });
+
   it("is no longer read from a node that changes its chain", async () => {
     let chainId = "0x2611";
     const url = await startLiar("eth_chainId", () => chainId);

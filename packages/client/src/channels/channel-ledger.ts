@@ -121,7 +121,11 @@ export async function lookAtChain(
   const now = Math.floor(context.now() / 1000);
   const isPast = deposit !== undefined && now >= deposit.validBefore;
   const asksAll =
-    isPast || first.isDepositUsed || first.balance < known.balance || first.claimed > ceiling;
+    isPast ||
+    first.isDepositUsed ||
+    first.balance < known.balance ||
+    first.claimed > ceiling ||
+    (known.isWithdrawing && first.withdrawal === undefined);
   const all = asksAll ? await readByAll(nodes, known) : [];
   const seen = withoutStuck([first, ...all], now);
   const isByAll = seen.length > nodes.length;
@@ -139,13 +143,15 @@ export async function lookAtChain(
   const kept = isDisputed ? smaller(balance, larger(known.balance, balance - added)) : balance;
   const mayBeThere = known.balance + (isOver ? added : 0n);
   const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
-  const chain = { ...(seen[0] ?? first), ...sums, claimed };
+  // One endpoint that lags shows none that has begun.
+  const withdrawal = seen.find((each) => each.withdrawal !== undefined)?.withdrawal;
+  const chain = { ...(seen[0] ?? first), ...sums, claimed, withdrawal };
   const after = store.update(record.id, (stored) => ({
     ...stored,
     balance: isProven ? kept : larger(kept, mayBeThere),
     claimed,
     deposit: isOver ? undefined : stored.deposit,
-    isWithdrawing: chain.withdrawal !== undefined,
+    isWithdrawing: withdrawal !== undefined,
   }));
   if (exposureOf(after) < exposureOf(known)) await lowerExposure(ledger, after);
   return { record: { ...after, balance }, chain };

@@ -78,14 +78,9 @@ export async function withdrawOnLane(
   // Stored first: no voucher is signed once the seller may see the withdrawal.
   ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
   const args = [config, amount] as const;
-  let transaction: Hex;
-  try {
-    transaction = await send(encodeFunctionData({ abi, functionName: "initiateWithdraw", args }));
-  } catch (error) {
-    // The chain decides whether it has begun: the wait for its block alone may have failed.
-    await lookAtChain(ledger, record);
-    throw error;
-  }
+  // It may have begun where this throws: a voucher looks at the chain before it is signed.
+  const functionName = "initiateWithdraw";
+  const transaction = await send(encodeFunctionData({ abi, functionName, args }));
   const isThere = (after: SeenChannel) => after.chain.withdrawal !== undefined;
   const begun = await awaitChain(ledger, { record, polls: maxPolls, isThere });
   // It has, whatever an endpoint shows that lags behind its block.

@@ -66,9 +66,6 @@ export async function openLocalChain(rpcUrl: string): Promise<LocalChain> {
 }
 
 function connect(rpcUrl: string) {
-  // The limit of viem ends with the headers: a body that drips would never end.
-  const fetchFn: typeof fetch = (input, init) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(5_000) });
-  const transport = http(rpcUrl, { fetchFn, timeout: 0, retryCount: 0 });
+  const transport = http(rpcUrl, { timeout: 5_000, retryCount: 0 });
   return createTestClient({ mode: "anvil", transport }).extend(publicActions).extend(walletActions);
 }
