@@ -22,7 +22,7 @@ export function undoTransaction(
     relayer: Address;
     nonce: number;
     unusedAtBlock: number;
-    /** No block of the chain is above this. */
+    /** A transaction in a block above this is in none: no node lags by as much. */
     highest: number;
   },
 ): Promise<UndonePayment[] | undefined> {

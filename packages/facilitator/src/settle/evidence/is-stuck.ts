@@ -12,6 +12,10 @@ type DatedHead = Pick<BlockHeader, "timestamp">;
  * @param now Unix milliseconds
  */
 export function isStuck(head: DatedHead, all: readonly DatedHead[], now: number): boolean {
-  const isOld = ({ timestamp }: DatedHead) => now - Number(timestamp) * 1_000 > maxHeadAgeMs;
-  return isOld(head) && !all.every(isOld);
+  return isOld(head, now) && !all.every((each) => isOld(each, now));
+}
+
+/** True if a head is older than ten minutes. */
+export function isOld({ timestamp }: DatedHead, now: number): boolean {
+  return now - Number(timestamp) * 1_000 > maxHeadAgeMs;
 }

@@ -1,4 +1,4 @@
-import { isHex, keccak256 } from "viem";
+import { isHex, keccak256, toHex } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import type { Logger } from "../../logger.ts";
@@ -34,7 +34,18 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
   const known = new Map<unknown, Receipt>();
   let last: Receipt | undefined;
   let movedAsForged: bigint | undefined;
-  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+  let behind = 0n;
+  let countedBehind = 0;
+  proxy = await startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+    const { method, params } = call;
+    const [raw] = params;
+    if (behind > 0n) {
+      const head = (await devnet.client.getBlockNumber({ cacheTime: 0 })) - behind;
+      call.params = params.map((each) => (each === "latest" ? toHex(head) : each));
+      if (method === "eth_blockNumber") return { result: toHex(head) };
+      if (method === "eth_getTransactionReceipt") return { result: null };
+      if (method === "eth_getTransactionCount" && params[1] !== "latest") countedBehind += 1;
+    }
     if (method === "eth_sendRawTransaction" && isHex(raw) && lie !== undefined) {
       const hash = keccak256(raw);
       const make = lie;
@@ -94,6 +105,12 @@ async function begin(engine: Engine, { finalAfter = 1_000 } = {}) {
         return { ...receipt, blockHash, ...changes };
       };
     },
+    /** The node shows its chain up to so many blocks below the head. */
+    lag(blocks: bigint) {
+      behind = blocks;
+    },
+    /** Counts of nonces at a block's number since the node lags. */
+    countedBehind: () => countedBehind,
     countUsed: () =>
       devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address }),
     /** Income while a receipt was forged. A relayer may send the transaction again at once. */
@@ -159,6 +176,24 @@ describe.each(enginesByDay("sqlite"))(
         }, patience);
       },
     );
+
+    it("is not sent again by the word of a node that lags by more than 64 blocks", async () => {
+      const { devnet, facilitator, pay, lag, countedBehind, errors } = await begin(engine, {
+        finalAfter: 20,
+      });
+      await devnet.mine(80);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      lag(70n);
+      const settling = settle(facilitator, await pay());
+      const undone = () => errors.filter((text) => text.includes("counted as included"));
+      await vi.waitFor(
+        () => expect(countedBehind() > 1 || undone().length > 0).toBe(true),
+        patience,
+      );
+      expect(undone()).toEqual([]);
+      lag(0n);
+      expect(await settling).toMatchObject({ success: true });
+    });
 
     it("moves it also where it counted as final, as on a fork that is gone", async () => {
       const { devnet, facilitator, pay, forgeReceipt, movedAsForged, income } = await begin(

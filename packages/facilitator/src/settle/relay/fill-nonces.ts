@@ -88,7 +88,8 @@ async function takeBackIncluded(
   const unusedAtBlock = await findBlockBefore(network, { address: relayer, nonce });
   if (unusedAtBlock === undefined) return false;
   const { network: name } = network;
-  const highest = unusedAtBlock + Number(maxAhead);
+  // The node may lag.
+  const highest = unusedAtBlock + network.finalAfter + Number(maxAhead);
   const unused = { network: name, relayer, nonce, unusedAtBlock, highest };
   const undone = await undoTransaction(ledger, unused);
   if (undone === undefined) return false;

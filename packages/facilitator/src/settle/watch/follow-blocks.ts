@@ -5,6 +5,7 @@ import {
   undoBlocks,
 } from "../../ledger/transactions/undo-blocks.ts";
 import { maxAhead } from "../evidence/find-executions.ts";
+import { isOld } from "../evidence/is-stuck.ts";
 import { compareBlocks } from "./compare-blocks.ts";
 import type { WatchContext } from "./watch-context.ts";
 
@@ -84,7 +85,10 @@ async function findFarBlocks(
       return answer?.ok ? parseBlockHeader(answer.result) : undefined;
     }),
   );
-  const heights = heads.flatMap((header) => header?.number ?? []);
+  // One that is stuck shows nothing about newer blocks.
+  const heights = heads.flatMap((header) =>
+    header === undefined || isOld(header, context.now()) ? [] : header.number,
+  );
   if (heights.length === 0) return [];
   const madeUp = due.filter((block) => heights.every((height) => isFarAbove(height)(block)));
   if (madeUp.length > 0) {
