@@ -77,6 +77,7 @@ describe("a search for executions", () => {
   it.each([
     ["without a block", { blockNumber: null, blockHash: null, transactionHash: null }],
     ["of a block that was not asked for", { blockNumber: "0xffffffffffff" }],
+    ["of another block than its receipt", { blockNumber: "0x0" }],
   ])("leaves a payment undecided alone whose log is %s", async (_, changes) => {
     const [one, two] = [await execute(), await execute()];
     intercept = async (call, ask) => {

@@ -10,8 +10,11 @@ import {
   wordOf,
 } from "./read-outcomes.ts";
 
-/** The logs of one query, each to be read by itself. */
-const logsSchema = z.array(z.unknown());
+/**
+ * The logs of one query, each to be read by itself. Honest ones are few: a query names its payers
+ * and nonces. Most nodes return no more, either.
+ */
+const logsSchema = z.array(z.unknown()).max(10_000);
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i);
 /** Event, payer and nonce: the query asks for all three, so a log without them is unreadable. */
 const topicsSchema = z.object({ topics: z.tuple([word, word, word]) });
@@ -60,8 +63,7 @@ export async function findExecutions<Item extends Claim>(options: {
   const found = await Promise.all(
     [...groups].map(async ([asset, ofAsset]): Promise<(readonly [Item, Execution])[]> => {
       try {
-        const fromBlock = ofAsset.map(options.fromBlock).reduce(min);
-        const query = { rpc, asset, claims: ofAsset, fromBlock, toBlock };
+        const query = { rpc, asset, claims: ofAsset, fromBlock: options.fromBlock, toBlock };
         return [...(await findOfAsset(query))];
       } catch (error) {
         if (!isNodesFault(error)) throw error;
@@ -84,7 +86,7 @@ interface AssetQuery<Item> {
   rpc: RpcRequester;
   asset: Address;
   claims: readonly Item[];
-  fromBlock: bigint;
+  fromBlock: (claim: Item) => bigint;
   toBlock: bigint;
 }
 
@@ -116,14 +118,15 @@ interface Mark<Item> {
 async function findMarks<Item extends Claim>(
   query: AssetQuery<Item>,
 ): Promise<{ marks: Mark<Item>[]; undecided: Map<Item, Execution> }> {
-  const { rpc, asset, claims, fromBlock, toBlock } = query;
+  const { rpc, asset, claims, toBlock } = query;
+  const fromBlock = claims.map(query.fromBlock).reduce(min);
   const byKey = new Map(claims.map((each) => [wordOf(each.id.payer) + each.id.nonce, each]));
   const topics = [
     [authorizationUsedTopic, authorizationCanceledTopic],
     [...new Set(claims.map(({ id }) => wordOf(id.payer)))],
     [...new Set(claims.map(({ id }) => id.nonce))],
   ];
-  const marks: Mark<Item>[] = [];
+  const ranges: Mark<Item>[][] = [];
   const undecided = new Map<Item, Execution>();
   for (let to = toBlock; to >= fromBlock; to -= blocksPerQuestion) {
     const from = max(fromBlock, to - blocksPerQuestion + 1n);
@@ -135,7 +138,8 @@ async function findMarks<Item extends Claim>(
     } catch (error) {
       if (to === toBlock || !isNodesFault(error)) throw error;
       for (const claim of claims) {
-        if (!undecided.has(claim)) undecided.set(claim, unsearched(error));
+        if (query.fromBlock(claim) > to || undecided.has(claim)) continue;
+        undecided.set(claim, unsearched(error));
       }
       break;
     }
@@ -157,9 +161,9 @@ async function findMarks<Item extends Claim>(
       const isUse = event.toLowerCase() === authorizationUsedTopic;
       ofRange.push({ ...place, claim, isUse, transactionHash: toLowerHex(place.transactionHash) });
     }
-    marks.unshift(...ofRange);
+    ranges.unshift(ofRange);
   }
-  return { marks, undecided };
+  return { marks: ranges.flat(), undecided };
 }
 
 async function readMarks<Item extends Claim>(options: {
@@ -169,21 +173,31 @@ async function readMarks<Item extends Claim>(options: {
   const { rpc, marks } = options;
   const found = new Map<Item, Execution>();
   for (const { claim, ...mark } of marks) found.set(claim, { outcome: "spent", ...mark });
-  const uses = marks.filter(({ isUse }) => isUse);
-  if (uses.length === 0) return found;
-  const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];
-  const minBlock = uses.reduce((most, { blockNumber }) => max(most, blockNumber), 0n);
+  const usesByHash = new Map<Hex, Mark<Item>[]>();
+  let minBlock = 0n;
+  for (const mark of marks) {
+    if (!mark.isUse) continue;
+    const known = usesByHash.get(mark.transactionHash);
+    if (known) known.push(mark);
+    else usesByHash.set(mark.transactionHash, [mark]);
+    minBlock = max(minBlock, mark.blockNumber);
+  }
+  if (usesByHash.size === 0) return found;
+  const hashes = [...usesByHash.keys()];
   const answers = await rpc.requestMany(hashes.map(receiptCall), { minBlock });
   for (const [index, hash] of hashes.entries()) {
     const { receipt, fault } = readReceipt(hash, answers[index]);
-    const used = uses.flatMap((use) => (use.transactionHash === hash ? use.claim : []));
+    const uses = usesByHash.get(hash) ?? [];
     if (receipt === undefined) {
       const unknown = fault ? { outcome: "unknown" as const, fault } : unreadable(noReceipt);
-      for (const claim of used) found.set(claim, unknown);
+      for (const { claim } of uses) found.set(claim, unknown);
       continue;
     }
     const { transactionHash, blockNumber, blockHash, transactionIndex } = receipt;
     const inclusion = { transactionHash, blockNumber, blockHash };
+    const isThere = (use: Mark<Item>) => use.blockNumber === BigInt(blockNumber);
+    const used = uses.filter(isThere).map(({ claim }) => claim);
+    for (const use of uses) if (!isThere(use)) found.set(use.claim, unreadable(noReceipt));
     for (const [claim, outcome] of readOutcomes(receipt.logs, used)) {
       if (outcome === "executed") found.set(claim, { outcome, inclusion, transactionIndex });
       // The node's log says that it is used there, and the node's receipt does not.

@@ -43,7 +43,7 @@ export async function findExecutions(search: Search): Promise<Map<OrderedPayment
   const { fromBlock = startOf } = search;
   const found = await searchBlocks(search, fromBlock);
   const absent = payments.filter(
-    (payment) => !found.has(payment) && fromBlock(payment) === startOf(payment),
+    (payment) => !isFound(found, payment) && fromBlock(payment) === startOf(payment),
   );
   if (absent.length === 0) return found;
   try {
@@ -86,18 +86,27 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
   const found = await searchBlocks({ ...search, payments }, from);
   const used = seen.filter((_, index) => states[index] === true);
   for (const node of rpc.endpoints ?? []) {
-    const lacking = used.filter((payment) => !found.has(payment));
+    const lacking = used.filter((payment) => !isFound(found, payment));
     if (lacking.length === 0) break;
     const more = await searchBlocks({ ...search, rpc: node, payments: lacking }, from).catch(
       ignore,
     );
-    for (const [payment, execution] of more ?? []) found.set(payment, execution);
+    for (const [payment, execution] of more ?? []) {
+      // A node that lacks old logs says no more than one that does not answer.
+      const isSearched = execution.outcome !== "unknown" || execution.isUnsearched !== true;
+      if (isSearched) found.set(payment, execution);
+    }
   }
   for (const payment of used) {
     if (found.has(payment)) continue;
     if (lateLogs?.mayCome(payment.payment.id)) found.set(payment, { outcome: "unknown" });
   }
   return found;
+}
+
+/** False where one endpoint has no log, or one that decides nothing: another may have more. */
+function isFound(found: ReadonlyMap<OrderedPayment, Execution>, payment: OrderedPayment): boolean {
+  return (found.get(payment)?.outcome ?? "unknown") !== "unknown";
 }
 
 /**

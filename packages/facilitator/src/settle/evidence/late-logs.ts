@@ -8,8 +8,11 @@ export interface LateLogs {
 
 /** Default time for which logs are awaited: longer than machines behind one URL lag. */
 const defaultMs = 10_000;
-/** After this, a payment is forgotten, and awaited once more. */
-const rememberedMs = 10 * 60_000;
+/**
+ * After so many times that time, a payment is forgotten, and awaited once more. The search for ends
+ * waits a minute, and takes 20 minutes.
+ */
+const rememberedTimes = 60;
 
 /**
  * Creates a memory of payments whose logs are awaited. A token may use up authorizations without an
@@ -27,7 +30,7 @@ export function createLateLogs(options: {
   return {
     mayCome(paymentId) {
       for (const [id, at] of since) {
-        if (now() - at < rememberedMs) break;
+        if (now() - at < rememberedTimes * awaitedMs) break;
         since.delete(id);
       }
       const from = since.get(paymentId) ?? now();

@@ -1,4 +1,4 @@
-import { type HttpPost, httpPost, systemClock } from "@coinslot/chain";
+import { createRpcPool, type HttpPost, httpPost, systemClock } from "@coinslot/chain";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type AuthorizationId, type Hex, toLowerHex } from "@coinslot/protocol";
 import { UpdateQueryNode } from "kysely";
@@ -13,7 +13,6 @@ import { authorization, queue, takeLease, transaction } from "../../testing/ledg
 import { startNodeProxy } from "../../testing/node-proxy.ts";
 import { signPayment } from "../../testing/payments.ts";
 import { idOf, submitAsStranger } from "../../testing/settling-actions.ts";
-import { createPool } from "../../testing/verifying-devnet.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
@@ -60,9 +59,12 @@ async function carry(ledger: LedgerContext, ids: readonly string[]): Promise<voi
 }
 
 /** A ledger, and the watch's look at payments past their time. */
-async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: number } = {}) {
-  const { network, token, chainId, rpcUrl, accounts } = devnet;
-  const pool = createPool({ chainId, rpcUrl: options.rpcUrl ?? rpcUrl }, options.post ?? httpPost);
+async function begin(
+  options: { rpcUrl?: string; others?: string[]; post?: HttpPost; serveAfter?: number } = {},
+) {
+  const { network, token, chainId, accounts } = devnet;
+  const { rpcUrl = devnet.rpcUrl, others = [], post = httpPost } = options;
+  const pool = createRpcPool({ chainId, rpcUrls: [rpcUrl, ...others], post, patienceMs: 100 });
   onTestFinished(() => pool.close());
   const ledger = await join("one");
   const { counted, updates } = countUpdates(ledger);
@@ -99,8 +101,12 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
       if (state === "submitted") await carry(ledger, [paymentId]);
       return paymentId;
     },
-    /** Adds a payment past its time that another sender has executed. */
-    async addUsed(state: State): Promise<Hex> {
+    /**
+     * Adds a payment past its time that another sender has executed.
+     *
+     * @param unusedAtBlock by default, the newest block
+     */
+    async addUsed(state: State, unusedAtBlock?: bigint): Promise<Hex> {
       const payTo = accounts.seller.address;
       const paid = await signPayment({ network, asset: token, signer: accounts.buyer, payTo });
       const { signature } = paid;
@@ -109,7 +115,10 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
         id: idOf(paid),
         value,
         validBefore: 1_000n,
-        balance: { amount: 1_000_000n, blockNumber: await devnet.client.getBlockNumber() },
+        balance: {
+          amount: 1_000_000n,
+          blockNumber: unusedAtBlock ?? (await devnet.client.getBlockNumber()),
+        },
         order: { payTo: toLowerHex(payTo), validAfter, signature },
       });
       if (state === "submitted") await carry(ledger, [id]);
@@ -133,6 +142,7 @@ async function begin(options: { rpcUrl?: string; post?: HttpPost; serveAfter?: n
 }
 
 const blockSchema = z.looseObject({ timestamp: z.string() });
+const filterSchema = z.looseObject({ fromBlock: z.string() });
 const callSchema = z.looseObject({ to: z.string() });
 const expired = "invalid_exact_evm_payload_authorization_valid_before";
 const alreadyUsed = "invalid_exact_evm_nonce_already_used";
@@ -144,6 +154,19 @@ async function startNodeOf(logs: { are: "true" | "late" | "refused" }): Promise<
     return logs.are === "late"
       ? { result: [] }
       : { error: { code: -32005, message: "query returned too much" } };
+  });
+  onTestFinished(() => proxy.close());
+  return proxy.url;
+}
+
+/** A node that has pruned older logs. `hides`: it returns no newer ones. */
+async function startPrunedNode({ hides }: { hides: boolean }): Promise<string> {
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [filter] }, ask) => {
+    if (method !== "eth_getLogs") return ask();
+    const kept = (await devnet.client.getBlockNumber({ cacheTime: 0 })) - 1_000n;
+    const isOld = BigInt(filterSchema.parse(filter).fromBlock) < kept;
+    if (isOld) return { error: { code: -32000, message: "history is pruned" } };
+    return hides ? { result: [] } : ask();
   });
   onTestFinished(() => proxy.close());
   return proxy.url;
@@ -227,6 +250,24 @@ describe.each(states)("a %s payment past its time that another sender has execut
     expect(await look()).toEqual({ queued: false, submitted: false });
     expect(await standing()).toEqual(["confirmed"]);
   });
+
+  it.each([
+    ["all", false],
+    ["the newer", true],
+  ])(
+    "is confirmed by another node with %s logs, where the first hides newer and lacks older ones",
+    async (_, isPruned) => {
+      const first = await startPrunedNode({ hides: true });
+      const others = [isPruned ? await startPrunedNode({ hides: false }) : devnet.rpcUrl];
+      const { addUsed, look, standing } = await begin({ rpcUrl: first, others });
+      // In small parts: a node mines for seconds.
+      while ((await devnet.client.getBlockNumber({ cacheTime: 0 })) < 1_100n)
+        await devnet.mine(100);
+      await addUsed(state, 1n);
+      await look();
+      expect(await standing()).toEqual(["confirmed"]);
+    },
+  );
 
   it("waits ten seconds for late logs, and fails then", async () => {
     const rpcUrl = await startNodeOf({ are: "late" });

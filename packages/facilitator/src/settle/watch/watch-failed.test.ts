@@ -207,6 +207,11 @@ const pruning: Intercept = async ({ method, params: [filter] }, ask) => {
   return isOld ? { error: { code: -32000, message: "history is pruned" } } : ask();
 };
 
+/** Mines more blocks than one query has. In small parts: a node mines for seconds. */
+async function mineRange(devnet: Devnet): Promise<void> {
+  for (let part = 0; part < 12; part += 1) await devnet.mine(100);
+}
+
 it("a failed payment is confirmed beside an older one of its token, whose logs are pruned", async () => {
   const devnet = await startDevnet();
   onTestFinished(() => devnet.stop());
@@ -215,7 +220,7 @@ it("a failed payment is confirmed beside an older one of its token, whose logs a
   onTestFinished(() => proxy.close());
   const { ledger, look } = await begin({ ...devnet, rpcUrls: [proxy.url] });
   const old = await fail(devnet, ledger);
-  await devnet.mine(1_200);
+  await mineRange(devnet);
   const young = await fail(devnet, ledger);
   await submitAsStranger({ devnet }, young.paid);
   await devnet.mine(20);
@@ -272,9 +277,22 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(await look()).toBe("confirmed");
   });
 
+  it("is confirmed by another beside any number of made-up logs", async () => {
+    const makeUp: Intercept = async (call, ask) => {
+      if (call.method !== "eth_getLogs") return hiding(call, ask);
+      const { topics, toBlock } = filterSchema.parse(call.params[0]);
+      const [[used], ...others] = topics;
+      const log = { blockNumber: toBlock, transactionHash: "0x", topics: [used, ...others.flat()] };
+      return { result: Array.from({ length: 150_000 }, () => log) };
+    };
+    const { devnet, paid, look } = await hide((_, ask) => ask(), { liar: makeUp });
+    await submitAsStranger({ devnet }, paid);
+    expect(await look()).toBe("confirmed");
+  });
+
   it("is confirmed by another that has pruned older logs, where its trial's block was made up", async () => {
     const { devnet, paid, look } = await hide(pruning, { unusedAtBlock: 1_000_000_000n });
-    await devnet.mine(1_200);
+    await mineRange(devnet);
     await submitAsStranger({ devnet }, paid);
     expect(await look()).toBe("confirmed");
   });
