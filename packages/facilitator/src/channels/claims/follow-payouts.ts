@@ -96,10 +96,11 @@ export async function followPayouts(
   const heads = voters.map(({ head }) => Number(head.number));
   const final = Math.min(...heads) - finalAfter;
   if (final < 0) return;
-  if (done > Math.max(...heads)) {
+  // At a ledger's first start it is one node's word: that node may still call its head too high.
+  if (done > Math.min(...heads)) {
     logger.error(
-      { network: place.network, block: done, final },
-      "a node called a block of payouts newer than the chain is; they are read anew",
+      { network: place.network, block: done, heads, final },
+      "payouts were read above an endpoint's head: it is too low, or another was too high; they are read anew",
     );
     const lowest = Math.max(0, final - blocksAtOnce * maxRequests);
     done = await rewindPayouts(ledger, { ...place, done, final, lowest });
@@ -125,7 +126,7 @@ export async function followPayouts(
   }
 }
 
-/** A low head of an endpoint holds up each payout, and may do so for ever. */
+/** A false head of an endpoint holds up each payout, and may do so for ever. */
 function warnApart(
   { context: { clock, logger }, place: { network } }: ChannelsContext,
   memory: PayoutMemory,
@@ -133,7 +134,10 @@ function warnApart(
 ): void {
   if (clock.now() - memory.payoutsWarnedAt < warnEveryMs) return;
   memory.payoutsWarnedAt = clock.now();
-  logger.warn({ network, ...found }, "payouts wait for an endpoint whose head is far behind");
+  logger.warn(
+    { network, ...found },
+    "payouts wait while heads are far apart: an endpoint's is too low, or another's too high",
+  );
 }
 
 interface Voter {

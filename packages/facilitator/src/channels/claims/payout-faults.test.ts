@@ -100,6 +100,18 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     return rows.length;
   }
 
+  /** A node whose head is called too high or low by some blocks. */
+  async function startShifted(by: bigint) {
+    const node = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params }, ask) => {
+      const answer = await ask();
+      if (method !== "eth_getBlockByNumber" || params[0] !== "latest") return answer;
+      const header = headerSchema.parse(answer);
+      return { result: { ...header.result, number: toHex(BigInt(header.result.number) + by) } };
+    });
+    onTestFinished(node.close);
+    return node;
+  }
+
   const posted = () =>
     vi.waitFor(async () => {
       await here.devnet.mine(1);
@@ -133,19 +145,13 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await posted();
   });
 
-  it("are reported as waiting for an endpoint whose head is far behind, and new", async () => {
+  it("are reported as waiting while the heads of new endpoints are far apart", async () => {
     const { devnet } = here;
-    const low = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
-      const answer = await ask();
-      if (method !== "eth_getBlockByNumber" || params[0] !== "latest") return answer;
-      const header = headerSchema.parse(answer);
-      return { result: { ...header.result, number: toHex(BigInt(header.result.number) - 3n) } };
-    });
-    onTestFinished(low.close);
+    const low = await startShifted(-3n);
     const lines: string[] = [];
     const logger = pino({ level: "warn" }, { write: (line) => void lines.push(line) });
     await here.start({}, { logger, network: { rpcUrls: [devnet.rpcUrl, low.url] } });
-    await vi.waitFor(() => expect(lines.join("")).toContain("head is far behind"), patience);
+    await vi.waitFor(() => expect(lines.join("")).toContain("heads are far apart"), patience);
   });
 
   it("stop no claim where they cannot be posted", async () => {
@@ -189,14 +195,18 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await posted();
   });
 
-  it("are posted after a node has called its head far too high", async () => {
+  it.each([
+    ["has called its head far too high", 1_000_000, 0n],
+    ["calls its head too high for ever", 30, 30n],
+  ])("are posted where a node %s", async (_, ahead, still) => {
+    const { devnet } = here;
     await settleOther();
-    await here.devnet.mine(5);
+    await devnet.mine(5);
     const { database, close } = await openLedger({ url: here.ledger.url, processId: "fault" });
-    const ahead = { block_number: 1_000_000 };
-    await database.kysely.updateTable("channel_payout_progress").set(ahead).execute();
+    const begun = { block_number: Number(await devnet.client.getBlockNumber()) + ahead };
+    await database.kysely.updateTable("channel_payout_progress").set(begun).execute();
     await close();
-    await start(nodeUrl);
+    await start(nodeUrl, (await startShifted(still)).url);
     await posted();
   });
 });

@@ -48,8 +48,8 @@ export async function beginPayouts(
 }
 
 /**
- * Sets the progress back from a block that no chain has come to: to the last payout that was posted
- * up to `final`, or to `lowest` without one. None is posted twice by that.
+ * Sets the progress back from a block that the chain may not have come to. It becomes that of the
+ * last payout that was posted up to `final`, or `lowest` without one. None is posted twice by that.
  *
  * The racer is another process that has done so, or has posted: the progress is no longer `done`.
  *
