@@ -18,10 +18,14 @@ const rpc: RpcRequester = {
     calls.map(() => ({ ok: true, result: `0x${"0".repeat(64)}`, endpoint: 0, failures: [] })),
 };
 
-function contextOf(ledger: LedgerContext, node = rpc): AdmissionContext {
-  const watcher = { subscribe: () => () => undefined };
+function contextOf(ledger: LedgerContext, node = rpc, head?: bigint): AdmissionContext {
+  const header = { hash: hash(1), parentHash: hash(2), timestamp: 3n, baseFeePerGas: 4n };
+  const watcher = {
+    subscribe: () => () => undefined,
+    latest: () => (head === undefined ? undefined : { ...header, number: head, gasLimit: 5n }),
+  };
   const debited = createDebitedPayments({ rpc: node, watcher, clock: systemClock });
-  return { ledger, settlements: new Map([[network, { network: { debited } }]]) };
+  return { ledger, settlements: new Map([[network, { network: { debited, watcher } }]]) };
 }
 
 /** A node on which one authorization is used. */
@@ -126,6 +130,18 @@ describe.each(engines)("an admission on %s", (engine) => {
       admitPayment(contextOf(ledger, nodeOf(amount)), wish({ balance }));
     expect(await admit(19n)).toMatchObject({ outcome: "over_committed" });
     expect(await admit(20n)).toMatchObject({ outcome: "reserved" });
+  });
+
+  it.each([
+    ["of an old block by one 100,000 blocks below the head", 7n, 900_000],
+    ["of a newer block by its own", 900_001n, 900_001],
+  ])("records a trial %s", async (_, blockNumber, unusedAtBlock) => {
+    const context = contextOf(await join("one"), rpc, 1_000_000n);
+    const wanted = wish({ balance: { ...balance, blockNumber } });
+    expect(await admitPayment(context, wanted)).toMatchObject({
+      outcome: "reserved",
+      unusedAtBlock,
+    });
   });
 
   it("writes once for a payer whose open payments alone exceed its balance", async () => {

@@ -1,10 +1,11 @@
-import { RpcError } from "@coinslot/chain";
+import { type BlockWatcher, RpcError } from "@coinslot/chain";
 import { FacilitatorError, type Network } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
 import { findCommitted, findCommittedDeposits } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { SettlementNetwork } from "./context.ts";
+import { maxSearchedBlocks } from "./evidence/find-executions.ts";
 import { nodeIsBehind } from "./unavailable-errors.ts";
 
 /** Maximum of a payer's open payments, and of its deposits, that are read. Others count. */
@@ -15,7 +16,11 @@ export interface AdmissionContext {
   ledger: LedgerContext;
   settlements: ReadonlyMap<
     Network,
-    { network: Partial<Pick<SettlementNetwork, "trialFloor" | "debited">> }
+    {
+      network: Partial<Pick<SettlementNetwork, "trialFloor" | "debited">> & {
+        watcher?: Pick<BlockWatcher, "latest">;
+      };
+    }
   >;
 }
 
@@ -33,12 +38,13 @@ export interface AdmissionContext {
  */
 export async function admitPayment(
   context: AdmissionContext,
-  wish: ReserveWish,
+  tried: ReserveWish,
 ): Promise<ReserveResult> {
   const { ledger, settlements } = context;
-  const { id, balance } = wish;
-  const floor = settlements.get(id.network)?.network.trialFloor;
+  const { id, balance } = tried;
+  const { trialFloor: floor, watcher } = settlements.get(id.network)?.network ?? {};
   if (balance && floor && !floor.admits(balance.blockNumber)) throw nodeIsBehind();
+  const wish = boundSearch(tried, watcher?.latest()?.number);
   const result = await reservePayment(ledger, wish);
   if (result.outcome !== "over_committed") return result;
   try {
@@ -52,6 +58,17 @@ export async function admitPayment(
       cause,
     });
   }
+}
+
+/**
+ * The search for an execution begins at the trial's block, which is one node's word. An execution
+ * far below the head is none of this sale.
+ */
+function boundSearch(wish: ReserveWish, head: bigint | undefined): ReserveWish {
+  const { balance } = wish;
+  const oldest = (head ?? 0n) - maxSearchedBlocks;
+  if (balance === undefined || balance.blockNumber >= oldest) return wish;
+  return { ...wish, balance: { ...balance, blockNumber: oldest } };
 }
 
 /**

@@ -42,7 +42,7 @@ type Words = ReadonlyMap<OrderedPayment, Word>;
 /** The word of an endpoint that returns an error. */
 type Silence = (subjects: Subjects, error: unknown) => Word;
 
-/** Time of one endpoint: that of the longest search, with nine seconds for each request. */
+/** Time of one endpoint. 100 ranges of logs take 15 minutes, with nine seconds for each. */
 const maxEndsMs = 1_200_000;
 
 /** Ends of failed payments. */

@@ -46,6 +46,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
     nextEndsAt: new Map(),
     closing: undefined,
+    searching: undefined,
+    changes: 0,
     stopping: stopping.signal,
     onLost: (lost) => reportLost(watch, lost),
     failedAt: undefined,
@@ -97,6 +99,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       unsubscribe();
       stopping.abort(new RpcClosedError(network.chainId));
       await working.stop();
+      await watch.searching;
       await watch.closing;
       await keeper.stop();
     },
@@ -135,6 +138,7 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
     searchedTo.clear();
   }
   if (event.type === "reorganised" || event.type === "reset") watch.finalBlock = undefined;
+  if (event.type !== "advanced") watch.changes += 1;
   for (const oldest of canonical) {
     if (canonical.size <= maxCanonical) break;
     canonical.delete(oldest);

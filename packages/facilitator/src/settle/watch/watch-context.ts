@@ -35,6 +35,10 @@ export interface WatchContext extends BlockWatchOptions {
   nextEndsAt: Map<string, number>;
   /** Set while they are asked: one of them may be slow, and nothing else waits for it. */
   closing: Promise<void> | undefined;
+  /** Set while failed payments are searched: the first endpoint may be slow, too. */
+  searching: Promise<void> | undefined;
+  /** Number of events after which blocks that were searched have to be searched again. */
+  changes: number;
   /** Aborted by `RpcClosedError` when the watch stops. */
   stopping: AbortSignal;
   /** Called with closed payments that had been final. */

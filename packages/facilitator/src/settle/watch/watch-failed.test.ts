@@ -75,6 +75,8 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
     closingLogs: createLateLogs({ now: () => nowMs }),
     nextEndsAt: new Map(),
     closing: undefined,
+    searching: undefined,
+    changes: 0,
     stopping: stopping.signal,
     onLost: () => undefined,
   };
@@ -84,6 +86,7 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
   /** A look at a head, with the end of what runs beside it. */
   const look = async (head: bigint) => {
     await watchFailed(watch, head);
+    await watch.searching;
     await watch.closing;
   };
   /** Ends the time of the searches under way. */
@@ -256,6 +259,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     const beginLook = async () => {
       await devnet.mine();
       await watchFailed(watch, await devnet.client.getBlockNumber());
+      await watch.searching;
     };
     const look = async (during?: () => Promise<void>) => {
       await beginLook();
@@ -309,6 +313,38 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(watch.closing).toBe(closing);
     gate.open();
     expect(await look()).toBe("confirmed");
+  });
+
+  it("holds up no look while the first is slow", async () => {
+    const gate = createGate();
+    const liar = gate.intercept(() => true);
+    const { devnet, paid, watch, look } = await hide((_, ask) => ask(), { liar });
+    await submitAsStranger({ devnet }, paid);
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    const { searching } = watch;
+    expect(searching).toBeDefined();
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    expect(watch.searching).toBe(searching);
+    gate.open();
+    await searching;
+    expect(await look()).toBe("confirmed");
+  });
+
+  it("is searched again where the chain has changed meanwhile", async () => {
+    const gate = createGate();
+    const liar = gate.intercept(() => true);
+    const options = { liar, validBefore: 2n ** 40n };
+    const { devnet, watch, look } = await hide((_, ask) => ask(), options);
+    await devnet.mine();
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    watch.changes += 1;
+    gate.open();
+    await watch.searching;
+    expect(watch.searchedTo.size).toBe(0);
+    await look();
+    expect(watch.searchedTo.size).toBe(1);
   });
 
   it("is not closed by a search that ends with the watch", async () => {

@@ -22,6 +22,8 @@ export interface FailedWatch
     | "closingLogs"
     | "nextEndsAt"
     | "closing"
+    | "searching"
+    | "changes"
     | "stopping"
     | "onLost"
   > {
@@ -42,7 +44,7 @@ const lateBlocks = 8n;
 
 /**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
- * The endpoints are asked for these ends beside the watch.
+ * Both go on beside the watch: one page is searched at a time.
  */
 export async function watchFailed(watch: FailedWatch, head: bigint): Promise<void> {
   const { context, network, searchedTo, resumeAfter: page } = watch;
@@ -59,17 +61,41 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
   if (failed.some(({ payment }) => !searchedTo.has(payment.id))) {
     watch.failedAt = context.clock.now();
   }
+  if (watch.searching !== undefined || watch.stopping.aborted) return;
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
+  watch.searching = searchPage(watch, { failed, page, head })
+    .catch((err: unknown) => {
+      if (watch.stopping.aborted) return;
+      const fields = { err, network: network.network };
+      context.logger.warn(fields, "failed payments could not be searched; retrying");
+    })
+    .then(() => {
+      watch.searching = undefined;
+    });
+}
+
+async function searchPage(
+  watch: FailedWatch,
+  { failed, page, head }: { failed: readonly OrderedPayment[]; page: string; head: bigint },
+): Promise<void> {
+  const { searchedTo, changes } = watch;
   // Between two polls of the chain, the sweeps have nothing new to search.
   const searchable = failed.filter(
     (each) => startOf(watch, each, head) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
   const found = await search(watch, searchable, head);
   const { unsettled, spent } = await recordExecutions(watch, found, head);
+  // Blocks may have left meanwhile.
+  if (watch.changes !== changes) return;
   for (const each of searchable) {
     if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
   }
   const over = await findOver(watch, { failed, found, head });
+  if (watch.changes !== changes) {
+    // The one just read may have left.
+    watch.finalBlock = undefined;
+    return;
+  }
   beginToClose(watch, { ended: [...spent, ...over], page, head });
 }
 
