@@ -1,11 +1,11 @@
 import { get } from "node:http";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
-import type { Request, RequestHandler } from "express";
+import type { Express, Request, RequestHandler } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { openShop, option, type Shop } from "./testing/shop.ts";
+import { neverClose, openShop, option, type Shop } from "./testing/shop.ts";
 import { waysToAnswer } from "./testing/ways-to-answer.ts";
 
 const opened: Shop[] = [];
@@ -15,9 +15,10 @@ afterEach(async () => {
 });
 
 describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
-  async function open(handler: RequestHandler): Promise<Shop> {
+  async function open(handler: RequestHandler, before?: (app: Express) => void): Promise<Shop> {
     const shop = await openShop({
       express,
+      before,
       routes: { "GET /stream": { accepts: option(), paymentFlow: "upfront" } },
       serve(app) {
         app.set("env", "test");
@@ -124,6 +125,40 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     await supertest(shop.url).get("/stream").set(headers).expect(200, "run 2");
     await supertest(shop.url).get("/stream").set(headers).expect(402);
     expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("runs again with the same payment after its handler destroyed a response that never closes", async () => {
+    let runs = 0;
+    const shop = await open(
+      (_request, response) => {
+        runs += 1;
+        if (runs > 1) return void response.send(`run ${runs}`);
+        response.write("half");
+        response.destroy();
+      },
+      (app) => app.use(neverClose),
+    );
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const lost = new AbortController();
+    const { body } = await fetch(`${shop.url}/stream`, { headers, signal: lost.signal });
+    await supertest(shop.url).get("/stream").set(headers).expect(200, "run 2");
+    expect(shop.facilitator.settled).toHaveLength(1);
+    lost.abort();
+    await body?.cancel().catch(() => undefined);
+  });
+
+  it("runs once where its handler ends its answer and then destroys the response", async () => {
+    let runs = 0;
+    const shop = await open((_request, response) => {
+      runs += 1;
+      response.end("whole");
+      response.destroy();
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const answer = await fetch(`${shop.url}/stream`, { headers });
+    expect(await answer.text()).toBe("whole");
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
+    expect(runs).toBe(1);
   });
 
   it("may be requested once more with the same payment when its buyer left early", async () => {

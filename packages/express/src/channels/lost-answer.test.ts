@@ -2,6 +2,7 @@ import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
 import { channelSceneForEachTest } from "../testing/channel-scene.ts";
 import { channelOption, channelReceiptOf } from "../testing/channel-shop.ts";
+import { failFirstWrite, neverClose } from "../testing/shop.ts";
 
 const scene = channelSceneForEachTest();
 
@@ -30,6 +31,22 @@ describe("a lost answer", () => {
     expect(scene.runs).toBe(1);
     expect(await shop.chargedOf(channelId)).toBe(1_000n);
     expect((await send(headers)).status).toBe(402);
+  });
+
+  it("frees its channel where it cannot be written, although its response never closes", async () => {
+    const { buyer, offer, send, buy, shop, channelId } = await scene.open(undefined, {
+      before: (app) => app.use(neverClose, failFirstWrite()),
+    });
+    const headers = await buyer.pay(offer, 1_000n);
+    const lost = new AbortController();
+    const unanswered = expect(send(headers, { signal: lost.signal })).rejects.toThrow();
+    await expect.poll(() => shop.errors.length).toBe(1);
+    expect(await (await send(headers)).json()).toEqual({ runs: 1 });
+    expect((await buy(2_000n)).status).toBe(200);
+    expect(scene.runs).toBe(2);
+    expect(await shop.chargedOf(channelId)).toBe(2_000n);
+    lost.abort();
+    await unanswered;
   });
 
   it("a lost answer of a process that ended goes out by its successor: by a further run, and one alone", async () => {

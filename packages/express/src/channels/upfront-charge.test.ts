@@ -3,6 +3,7 @@ import { headerName } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { channelSceneForEachTest, deferredResponse } from "../testing/channel-scene.ts";
 import { channelReceiptOf } from "../testing/channel-shop.ts";
+import { neverClose } from "../testing/shop.ts";
 
 const scene = channelSceneForEachTest();
 
@@ -111,6 +112,33 @@ describe("a route that charges in advance", () => {
     expect(scene.runs).toBe(2);
     expect(await shop.chargedOf(channelId)).toBe(1_000n);
   });
+
+  it.each([
+    { begin: "", ceiling: 1_000 },
+    { begin: "half", ceiling: 2_000 },
+  ])(
+    "frees its channel where its handler destroys %j on a response that never closes",
+    async ({ begin, ceiling }) => {
+      const { send, buyer, offer, buy, shop, channelId } = await scene.open(
+        (_request, response) => {
+          scene.runs += 1;
+          if (scene.runs > 1) return void response.send("fine");
+          if (begin !== "") response.write(begin);
+          response.destroy();
+        },
+        { route, before: (app) => app.use(neverClose) },
+      );
+      const lost = new AbortController();
+      const left = send(await buyer.pay(offer, 1_000n), { signal: lost.signal })
+        .then((answer) => answer.text())
+        .catch((error: unknown) => error);
+      await expect.poll(() => scene.runs).toBe(1);
+      expect((await buy(BigInt(ceiling))).status).toBe(200);
+      expect(await shop.chargedOf(channelId)).toBe(BigInt(ceiling));
+      lost.abort();
+      expect(await left).toBeInstanceOf(Error);
+    },
+  );
 
   it("tells a handler that its buyer has left, and charges the parts of before", async () => {
     const { response: begun, resolve: begin } = deferredResponse();

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentMiddlewareOptions, paymentMiddleware } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
-import { openShop, option, type Shop } from "../testing/shop.ts";
+import { failFirstWrite, neverClose, openShop, option, type Shop } from "../testing/shop.ts";
 
 const opened: Pick<Listening, "close">[] = [];
 
@@ -71,22 +71,9 @@ describe("a response of an adapter without a connection, as for AWS Lambda", () 
   });
 
   it("frees a payment whose answer it fails to write, although it never closes", async () => {
-    let writes = 0;
     const shop = await openShop({
       routes: { "GET /paid": { accepts: option() } },
-      before: (app) =>
-        app.use((request, response, next) => {
-          const end = response.end.bind(response);
-          const failOnce = (...written: Parameters<typeof end>) => {
-            writes += 1;
-            if (writes === 1) throw new Error("not written");
-            return end(...written);
-          };
-          if (request.get("payment-signature") !== undefined) {
-            Object.assign(response, { end: failOnce, destroy: () => response });
-          }
-          next();
-        }),
+      before: (app) => app.use(neverClose, failFirstWrite()),
       serve: (app) => app.get("/paid", (_request, response) => void response.send("coffee")),
     });
     opened.push(shop);

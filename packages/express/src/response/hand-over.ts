@@ -40,16 +40,10 @@ export async function handOver(
     // Not answered as an error of ours: it has been paid for, and the same payment may try again.
     settings.onError(error);
     response.destroy();
-    // An adapter's response may never be closed.
-    return keepForLater(sale, answer);
   }
-  if ((await sent) === "disconnected") return keepForLater(sale, answer);
-  await deliverSale(sale);
-}
-
-function keepForLater(sale: PaidSale, answer: HeldAnswer): Promise<void> {
+  if ((await sent) !== "disconnected") return deliverSale(sale);
   keepAnswer(sale, answer);
-  return releaseSale(sale, "disconnected");
+  await releaseSale(sale, "disconnected");
 }
 
 /** Lets the handler of a settled sale answer freely, with the receipt in its headers. */

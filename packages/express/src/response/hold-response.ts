@@ -102,8 +102,10 @@ export function holdResponse(
   const outcome = new Promise<HeldOutcome>((resolve) => {
     hold.resolveOutcome = resolve;
   });
-  const methods = holdingMethods(hold);
+  const { destroy, ...methods } = holdingMethods(hold);
   hold.write = methods.write;
+  // Stays after the release, as does `whenStreamed` in front of it.
+  overrideMethods(response, { destroy });
   const uncover = overrideMethods(response, methods);
   // Not by `finished`: Node's server closes the connection of a finished response when it stops.
   Object.defineProperty(response, "writableEnded", {

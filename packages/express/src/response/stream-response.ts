@@ -19,7 +19,11 @@ export function decorateHead(response: ServerResponse, decorate: () => void): vo
 /** Outcome of a streamed answer. */
 export type StreamedOutcome = "answered" | "failed" | "disconnected";
 
-/** Resolves when the handler's answer has gone out, or when the connection is gone. */
+/**
+ * Resolves when the handler's answer has gone out, or when the connection is gone. A destroyed
+ * response counts as that, unless its answer was ended and goes out. One without a connection, as
+ * adapters for functions make it, need not close.
+ */
 export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome> {
   return new Promise((resolve) => {
     if (isGone(response)) {
@@ -27,6 +31,14 @@ export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome>
       return;
     }
     const stopWaiting = whenGone(response, () => resolve("disconnected"));
+    const { destroy } = response;
+    overrideMethods(response, {
+      destroy(error?: Error) {
+        // The end of an answer that has gone out is told later.
+        setImmediate(() => resolve("disconnected"));
+        return destroy.call(response, error);
+      },
+    });
     response.once("finish", () => {
       stopWaiting();
       resolve(response.statusCode < 400 ? "answered" : "failed");

@@ -1,7 +1,7 @@
 import { type Listening, listen } from "@coinslot/devnet";
 import type { Facilitator } from "@coinslot/protocol";
-import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
-import type { Express } from "express";
+import { headerName, plasma, plasmaUsdt0 } from "@coinslot/protocol";
+import type { Express, RequestHandler } from "express";
 import {
   type PaymentMiddlewareOptions,
   type PaymentOption,
@@ -58,4 +58,29 @@ export async function openShop(config: {
   serve(app);
   await gate.ready();
   return { ...(await listen(app)), facilitator, errors };
+}
+
+/** Makes the responses of paid requests those of an adapter for functions, which never close. */
+export const neverClose: RequestHandler = (request, response, next) => {
+  if (request.get(headerName.paymentSignature) !== undefined) {
+    Object.assign(response, { destroy: () => response });
+  }
+  next();
+};
+
+/** Makes the first write of an answer to a paid request fail. */
+export function failFirstWrite(): RequestHandler {
+  let writes = 0;
+  return (request, response, next) => {
+    const end = response.end.bind(response);
+    const failOnce = (...written: Parameters<typeof end>) => {
+      writes += 1;
+      if (writes === 1) throw new Error("not written");
+      return end(...written);
+    };
+    if (request.get(headerName.paymentSignature) !== undefined) {
+      Object.assign(response, { end: failOnce });
+    }
+    next();
+  };
 }
