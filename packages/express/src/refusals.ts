@@ -23,11 +23,11 @@ export function malformedPayment(message: string): Refusal {
   return { status: 400, error: "invalid_payload", message };
 }
 
-/** The path of the request cannot be decoded. */
+/** The path of the request has no one meaning, or cannot be decoded. */
 export const malformedPath: Refusal = {
   status: 400,
   error: "invalid_path",
-  message: "The path of the request cannot be decoded",
+  message: "The path of the request has no one meaning, or cannot be decoded",
 };
 
 /** The seller refuses this payer. */

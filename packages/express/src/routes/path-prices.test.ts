@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Listening, listen } from "@coinslot/devnet";
 import type { Express, RequestHandler } from "express";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
@@ -259,6 +259,52 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
     closing.push(() => shop.close());
     expect(await answerOf(shop, "/v1/report")).toBe("$1");
     expect(await answerOf(shop, "/v1/list")).toBe("$2");
+  });
+
+  it.each([
+    ["bytes that are no text", `/zz/${"%ffa".repeat(3_900)}`, 200],
+    ["an escaped slash", `/zz%2f${"%ffa".repeat(1_990)}`, 200],
+    ["characters beyond ASCII", `/zz%2f${"%c3%a9%ff".repeat(880)}`, 200],
+    ["segments of two dots", `/${"%ffa".repeat(110)}/a/b/c/../../../%5c`, 200],
+    ["a long host", `http://${"a".repeat(15_000)}/a/b/c/../../../%5c%ff`, 400],
+  ])(
+    "is read with few exceptions, and a bounded number of times, with %s",
+    async (_case, target, status) => {
+      const prices = { [`/a/${rest}`]: 1, [`/a/b/${rest}`]: 2, "/c/:name": 3 };
+      const shop = await open(sold(prices), (app) => app.use(free));
+      const work = { faults: 0, characters: 0 };
+      const { decodeURIComponent: decode, encodeURI: encode } = globalThis;
+      const spies = [
+        vi.spyOn(globalThis, "decodeURIComponent").mockImplementation((text) => {
+          work.characters += text.length;
+          try {
+            return decode(text);
+          } catch (error) {
+            work.faults += 1;
+            throw error;
+          }
+        }),
+        vi.spyOn(globalThis, "encodeURI").mockImplementation((text) => {
+          work.characters += text.length;
+          return encode(text);
+        }),
+      ];
+      try {
+        expect(await answerOf(shop, target)).toBe(status);
+      } finally {
+        for (const spy of spies) spy.mockRestore();
+      }
+      expect(work.faults).toBeLessThan(50);
+      expect(work.characters).toBeLessThan(400_000);
+    },
+  );
+
+  it.each([
+    ["a text of lines", `/prompt/lines%0A${"%e4%bd%a0".repeat(277)}`],
+    ["a signed URL", `/prompt/https%3A%2F%2Fhost%2Ffile%3Fsignature%3D${"a".repeat(3_900)}`],
+  ])("is sold where a parameter holds %s", async (_case, target) => {
+    const shop = await open(sold({ "/prompt/:text": 1 }), (app) => app.get("/prompt/:text", end));
+    expect(await answerOf(shop, target)).toBe("$1");
   });
 
   it("is found without a look at each mount of a long path", async () => {
