@@ -4,7 +4,7 @@ import { type Listening, listen } from "@coinslot/devnet";
 import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
-import { paymentMiddleware } from "./index.ts";
+import { type PaymentOption, paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
@@ -146,6 +146,30 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     const response = await supertest(shop.url).get("/api/weather").set(headers).expect(200);
     expect(response.body).toEqual({ forecast: "sun" });
     expect(facilitator.settled).toHaveLength(1);
+  });
+
+  it.each<{ price: PaymentOption["price"]; status: number; settled: number }>([
+    { price: "$5", status: 500, settled: 0 },
+    { price: () => "$5", status: 500, settled: 0 },
+    { price: "$0.0001", status: 200, settled: 1 },
+  ])("is not sold by a full key where a relative one is dearer: $price", async (expected) => {
+    const facilitator = createPaperFacilitator();
+    const routes = {
+      "GET /:city/:day": { accepts: option() },
+      "GET /premium": { accepts: option({ price: expected.price }) },
+    };
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => void errors.push(error);
+    const gate = paymentMiddleware(routes, facilitator, { onError });
+    await gate.ready();
+    const router = express.Router().use(gate);
+    router.get("/premium", (_request, response) => void response.send("dear"));
+    const shop = await listen(express().use(gate).use("/weather", router));
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/weather/premium`);
+    await supertest(shop.url).get("/weather/premium").set(headers).expect(expected.status);
+    expect(facilitator.settled).toHaveLength(expected.settled);
+    expect(errors).toHaveLength(expected.status === 500 ? 1 : 0);
   });
 
   it("sells only itself when its handler forwards to a route with a price of its own", async () => {

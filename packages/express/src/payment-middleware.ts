@@ -12,7 +12,7 @@ import type { PaymentRoutes, SingleRoutePayment } from "./routes/payment-routes.
 import { type Route, readRoutes, readSingleRoute } from "./routes/read-routes.ts";
 import { warnUnsoldMethods } from "./routes/warn-unsold-methods.ts";
 import { serveVisit } from "./serve-visit.ts";
-import { findSold, isSoldHere } from "./sold-requests.ts";
+import { findSold, findSoldHere } from "./sold-requests.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -74,17 +74,16 @@ export function paymentMiddleware(
   const match = createRouteMatcher(read, { ...reading, report });
   const warnUnsold = warnUnsoldMethods(read, { ...reading, onError: report });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
-    // In a mounted router, another key may fit the rest of the path, too.
-    if (isSoldHere(request, read)) {
-      next();
-      return;
-    }
-    const matched = match(request);
+    const sold = findSoldHere(request, read);
+    const matched = match(request, sold);
     if (matched === undefined) {
       warnUnsold(request, response);
       next();
-    } else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
-    else if (matched === "closed") answerRefusal(response, refusals.closedRoute);
+    } else if (matched === "malformed") {
+      // Not the buyer's fault, who may have paid in advance.
+      if (sold !== undefined) refuseResale(gate, { sold, other: undefined, response });
+      else answerRefusal(response, refusals.malformedPath);
+    } else if (matched === "closed") answerRefusal(response, refusals.closedRoute);
     else enter(gate, { route: matched, request, response, next });
   };
   registerGate(middleware, { ...gate, routes: read, router: checkedBy, isTable: true });
@@ -120,10 +119,7 @@ function enter(
     return;
   }
   if (sold !== undefined) {
-    const problem = `"${sold.route.key}" sells its requests, and "${route.key}" would sell them once more`;
-    gate.onError(new ConfigurationError("A handler", [problem]));
-    gate.count(route, "internal_error");
-    answerRefusal(response, refusals.internalError);
+    refuseResale(gate, { sold: sold.route, other: route, response });
     return;
   }
   if (!Object.hasOwn(request, "complete")) {
@@ -144,4 +140,17 @@ function enter(
     if (response.headersSent) response.destroy();
     else refuseVisit(visit, refusals.internalError);
   });
+}
+
+/** Refuses a request that a second key would sell as well, which the seller alone can mend. */
+function refuseResale(
+  gate: Gate,
+  options: { sold: Route; other: Route | undefined; response: Response },
+): void {
+  const { sold, other, response } = options;
+  const name = other === undefined ? "a key of another kind of price" : `"${other.key}"`;
+  const problem = `"${sold.key}" sells its requests, and ${name} would sell them once more`;
+  gate.onError(new ConfigurationError("A handler", [problem]));
+  gate.count(other ?? sold, "internal_error");
+  answerRefusal(response, refusals.internalError);
 }

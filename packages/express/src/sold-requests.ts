@@ -20,8 +20,9 @@ export function findSold(request: Request, route: Route) {
   return sold && { ...sold, isHere: sold.route === route && sold.path === fullPath(request) };
 }
 
-/** Returns whether one of these routes has sold a request under its present path. */
-export function isSoldHere(request: Request, routes: readonly Route[]): boolean {
+/** The one of these routes that has sold a request under its present path. */
+export function findSoldHere(request: Request, routes: readonly Route[]): Route | undefined {
   const sold = sales.get(request);
-  return sold !== undefined && routes.includes(sold.route) && sold.path === fullPath(request);
+  if (sold === undefined || sold.path !== fullPath(request)) return undefined;
+  return routes.find((route) => route === sold.route);
 }

@@ -319,6 +319,14 @@ describe("a handler on Express 5 whose wildcard may be empty, and a key whose wi
     }
   });
 
+  it("refuses a folder that cannot be decoded, behind an expression that reads no parameter", async () => {
+    const serve = (app: Express) => app.use(/^\/docs\/[^/]+/, router("/{*page}", end));
+    const shop = await open(serve, { "GET /docs/:lang/*page": { accepts: option() } });
+    expect((await sendTarget(shop, "/docs/%ff/")).status).toBe(400);
+    expect((await sendTarget(shop, "/docs/en/")).status).toBe(503);
+    expect((await sendTarget(shop, "/docs/en/a")).status).toBe(402);
+  });
+
   it("leaves a mounted application to its parent's page for all paths", async () => {
     const listening = await openTree(express, ["/api/*rest"], (app, gate) => {
       app.use("/api", express().use(gate)).get("/{*any}", list);

@@ -20,6 +20,9 @@ const openEnd: Record<PathDialect, RegExp> = {
   "Express 5": new RegExp(`/?(?:\\*${name}|\\{[^{}]*\\})/?$`),
 };
 
+/** `malformed`: the path cannot be decoded, and the folder of a key fits it. */
+type FolderFault = "closed" | "malformed";
+
 /**
  * Finds requests for the folder of a key (`/files/` of `/files/*rest`) that the handler of the key
  * takes: its wildcard may be empty (`/files/{*rest}`). NestJS 11 and newer make that of `files/*`.
@@ -27,15 +30,15 @@ const openEnd: Record<PathDialect, RegExp> = {
  *
  * @param options.report called once for each key of such a request
  * @param options.gate the middleware, as it stands in the application
- * @returns whether a request that fits no key is one of these; `undefined` where no key can have
- * one
+ * @returns the fault of a request that fits no key, and is one of these; `undefined` where no key
+ * can have one
  */
 export function createEmptyWildcards(options: {
   app: Application;
   routes: readonly Route[];
   report: (fault: ConfigurationError) => void;
   gate?: () => object;
-}): ((request: Request, forms: readonly string[]) => boolean) | undefined {
+}): ((request: Request, forms: readonly string[]) => FolderFault | undefined) | undefined {
   const { app, report } = options;
   const router = applicationRouter(app);
   const dialect = dialectOf(router);
@@ -50,8 +53,9 @@ export function createEmptyWildcards(options: {
   return (request, forms) => {
     const { method, baseUrl, url } = request;
     const found = find(method, forms);
+    if (found === "malformed") return found;
     const folder = folders.find((each) => each === found);
-    if (folder === undefined) return false;
+    if (folder === undefined) return undefined;
     const path = pathOf(url);
     const below = forms.map((form) => pathOf(form).replace(/\/*$/, "/x"));
     const isSoldBelow = findSold(method, below) !== undefined;
@@ -66,7 +70,7 @@ export function createEmptyWildcards(options: {
         (each) => takesEmpty(router, { method, isSoldBelow }, each) === true,
       );
     });
-    if (!isTaken) return false;
+    if (!isTaken) return undefined;
     const route = folder.of;
     if (!reported.has(route)) {
       reported.add(route);
@@ -74,7 +78,7 @@ export function createEmptyWildcards(options: {
       const remedy = isPlain ? widen(route, path.endsWith("/")) : `Add a key of "${folder.path}"`;
       report(new ConfigurationError("The paid routes", [problemOf(route, remedy)]));
     }
-    return true;
+    return "closed";
   };
 }
 

@@ -23,7 +23,11 @@ import { isTakenByRoute, textsBesideGate } from "./takers.ts";
  * route that fits. `closed`: two Expresses of the tree read it differently, or the handler alone
  * takes it.
  */
-export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" | undefined;
+export type RouteMatcher = (
+  request: Request,
+  /** The key that it is sold by already. Beside it, only keys relative to a mount count. */
+  sold?: Route,
+) => Route | "malformed" | "closed" | undefined;
 
 /**
  * Finds the paid route of a request with the router of the application that serves it.
@@ -46,24 +50,26 @@ export function createRouteMatcher(
   },
 ): RouteMatcher {
   const routers = new WeakMap<Application, ApplicationRouters>();
-  return (request) => {
+  return (request, sold) => {
     const { app } = request;
     const targets = targetsOf(request);
     if (!targets.every(isPlainTarget)) return "malformed";
     let found = routers.get(app);
     if (found === undefined) {
       const secondReading = createSecondReading({ app, routes, ...reading });
-      const isEmptyWildcard = createEmptyWildcards({ app, routes, ...reading });
-      found = { ...pathRoutersOf(app, routes), secondReading, isEmptyWildcard };
+      const findFolderFault = createEmptyWildcards({ app, routes, ...reading });
+      found = { ...pathRoutersOf(app, routes), secondReading, findFolderFault };
       routers.set(app, found);
     }
     const tree = treeOf(request, found, reading.gate?.());
-    const route = findRoute(request, tree, targets);
+    const readings = (sold === undefined ? targets : [request.url]).map(readingsOf);
+    const route = findRoute(request, tree, { readings, sold });
     if (route !== undefined) return route;
-    const forms = targets.flatMap(allForms);
-    if (found.isEmptyWildcard?.(request, forms) === true) return "closed";
-    const cut = targets.flatMap((target) => cutTargetOf(target) ?? []).flatMap(allForms);
-    const isMisread = cut.length > 0 && findInBoth(request, tree, cut) !== undefined;
+    const fault = found.findFolderFault?.(request, readings.flatMap(allForms));
+    if (fault !== undefined) return fault;
+    const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
+    const cutForms = cut.map(readingsOf).flatMap(allForms);
+    const isMisread = cut.length > 0 && findInBoth(request, tree, cutForms) !== undefined;
     return isMisread ? "malformed" : undefined;
   };
 
@@ -75,21 +81,23 @@ export function createRouteMatcher(
   function findRoute(
     request: Request,
     tree: Tree,
-    targets: readonly string[],
+    { readings, sold }: { readings: readonly Readings[]; sold: Route | undefined },
   ): ReturnType<RouteMatcher> {
-    const own = dearestOf(targets.map((target, at) => find(expressForms(target), at)));
+    const own = dearestOf([sold, ...readings.map(({ forms }, at) => find(forms, at))]);
     if (own === "malformed" || own === "closed") return own;
-    const dearest = dearestOf([own, ...keysOf(servedReadings)]);
-    if (own === undefined || own === dearest || targets.some(hasDotSegments)) return dearest;
-    const truncated = dearestOf([own, ...keysOf(truncatedReadings)]);
+    const dearest = dearestOf([own, ...keysOf(({ served }) => served())]);
+    const hasDots = () => readings.some(({ target }) => hasDotSegments(target));
+    if (own === undefined || own === dearest || hasDots()) return dearest;
+    const truncated = dearestOf([own, ...keysOf(({ target }) => truncatedReadings(target))]);
     return truncated === own && tree.isTakenByRoute(own) ? own : dearest;
 
-    function keysOf(readingsOf: (target: string) => string[][]): ReturnType<RouteMatcher>[] {
-      return targets.flatMap((target, at) => readingsOf(target).map((forms) => find(forms, at)));
+    function keysOf(formsOf: (each: Readings) => string[][]): ReturnType<RouteMatcher>[] {
+      return readings.flatMap((each, at) => formsOf(each).map((forms) => find(forms, at)));
     }
 
     /** Targets but the first are whole paths, which relative keys do not name. */
     function find(forms: readonly string[], at: number): ReturnType<RouteMatcher> {
+      if (sold !== undefined) return findInBoth(request, tree, forms, tree.isRelative);
       const found = findInBoth(request, tree, forms);
       if (at === 0 || typeof found !== "object" || !tree.isRelative(found)) return found;
       return findInBoth(request, tree, forms, (route) => !tree.isRelative(route));
@@ -129,9 +137,23 @@ function findOwn(
   return exactly === found || isAlike() ? exactly : found;
 }
 
-/** A target in all its spellings and readings. */
-function allForms(target: string): string[] {
-  return [...expressForms(target), ...servedReadings(target).flat()];
+/** A target in its spellings, and in its further readings with theirs, made where it fits. */
+interface Readings {
+  target: string;
+  forms: string[];
+  served(): string[][];
+}
+
+function readingsOf(target: string): Readings {
+  return {
+    target,
+    forms: expressForms(target),
+    served: once(() => servedReadings(target)),
+  };
+}
+
+function allForms({ forms, served }: Readings): string[] {
+  return [...forms, ...served().flat()];
 }
 
 /** The tree of routers as a request finds it. It is walked at most once for each question. */
@@ -180,7 +202,7 @@ interface ApplicationRouters {
   /** Where two Expresses may read the keys differently. */
   secondReading: SecondReading | undefined;
   /** Where a handler may take the folder of a key, which the key does not sell. */
-  isEmptyWildcard: ReturnType<typeof createEmptyWildcards>;
+  findFolderFault: ReturnType<typeof createEmptyWildcards>;
 }
 
 function pathRoutersOf(

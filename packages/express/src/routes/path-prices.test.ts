@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Listening, listen } from "@coinslot/devnet";
-import type { Express, RequestHandler } from "express";
+import type { ErrorRequestHandler, Express, RequestHandler } from "express";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { expressVersions } from "../testing/express-versions.ts";
@@ -174,6 +174,28 @@ describe.each(expressVersions)("a path of two prices on $name", ({ name, express
       app.use(express().use(express.static("."))).get("/packages/:name", end);
     });
     expect(await answerOf(behind, "/packages/@acme%2Ftool")).toBe("$1");
+  });
+
+  it("is sold by the dearer key before a function at a mount, which may serve files", async () => {
+    const folder = await openFolder("/premium/book.pdf");
+    const prices = sold({ "/files/:name": 0.001, "/files/premium/:name": 5 });
+    const serve = express.static(folder);
+    const unnamed: RequestHandler = (...call) => serve(...call);
+    const pass: RequestHandler = (_request, _response, next) => next();
+    for (const mount of ["/files", /^\/(files)/]) {
+      const shop = await open(prices, (app) => app.use(mount, unnamed).get("/files/:name", end));
+      expect(await answerOf(shop, "/files/premium%2Fbook.pdf")).toBe("$5");
+    }
+    const explain: ErrorRequestHandler = (error, _request, _response, next) => next(error);
+    const explained = await open(prices, (app) => {
+      app.use("/files", explain).get("/files/:name", end);
+    });
+    expect(await answerOf(explained, "/files/premium%2Fbook.pdf")).toBe("$0.001");
+    // Body parsers, cors and helmet.
+    const parsed = await open(prices, (app) => {
+      app.use(pass, express.json()).use(`/${rest}`, pass).get("/files/:name", end);
+    });
+    expect(await answerOf(parsed, "/files/premium%2Fbook.pdf")).toBe("$0.001");
   });
 
   it("is sold by it where a handler's fetch reads another one in a parameter", async () => {

@@ -10,6 +10,8 @@ interface Taker {
   /** The route that it belongs to, of an application or a router. */
   route: object | undefined;
   path: string;
+  /** True if it has a mount of its own, which leaves a part of the path. */
+  isMounted: boolean;
   /** True if a router's mount above it is a wildcard or an expression. */
   isBelowWildcard: boolean;
 }
@@ -26,10 +28,11 @@ function* takersOf(router: object, path: string, isBelowWildcard = false): Itera
     const found: unknown = Reflect.get(layer, "route");
     const route = found instanceof Object ? found : undefined;
     const below = route === undefined ? restOf(path, taken.path) : path;
+    const isWildcard = hasWildcard(taken.params);
+    const isMounted = route === undefined && taken.path !== "" && taken.path.length < path.length;
     for (const { handle } of route === undefined ? [layer] : layersOf(route)) {
-      yield { handle, route, path: below, isBelowWildcard };
-      const isWildcard = isBelowWildcard || hasWildcard(taken.params);
-      if (isRouter(handle)) yield* takersOf(handle, below, isWildcard);
+      yield { handle, route, path: below, isMounted, isBelowWildcard };
+      if (isRouter(handle)) yield* takersOf(handle, below, isBelowWildcard || isWildcard);
     }
   }
 }
@@ -61,7 +64,8 @@ export function pathsSeen(router: object, request: GatedRequest): string[] | und
 
 /**
  * Returns whether a key's route behind the gate takes a request's path as Express reads it. No
- * static server there may take it, and no mounted application before the route. Routes for all
+ * static server there may take it. Nor may a mounted application before the route, or a function
+ * with a mount of its own: it may be a static server, unless it handles errors. Routes for all
  * methods or with wildcards may be middleware, and pass the path on.
  */
 export function isTakenByRoute(app: Application, request: GatedRequest, key: string): boolean {
@@ -74,7 +78,11 @@ export function isTakenByRoute(app: Application, request: GatedRequest, key: str
     return !servesAllMethods(route) && textsOf(route).some(isKeyOf);
   });
   const isStatic = ({ handle }: Taker) => handle instanceof Function && isStaticServer(handle);
-  const isUnknown = ({ handle }: Taker) => handle instanceof Function && isOpaque(handle);
+  const isUnknown = ({ handle, isMounted }: Taker) => {
+    if (!(handle instanceof Function)) return false;
+    // Express tells error handlers by their four parameters.
+    return isOpaque(handle) || (isMounted && handle.length < 4 && !isRouter(handle));
+  };
   return at !== -1 && !later.some(isStatic) && !later.slice(0, at).some(isUnknown);
 }
 
