@@ -3,6 +3,8 @@ import { CompiledQuery, type KyselyPlugin } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { engines } from "../testing/engines.ts";
+import { findReturned } from "../webhooks/tell-final.ts";
+import { forgetReverted, readReverted } from "../webhooks/told-transfers.ts";
 import { sumBelow } from "./balance-sums.ts";
 import { forgetBlocks } from "./forget-range.ts";
 import type { KnownToken } from "./known-token.ts";
@@ -32,6 +34,12 @@ const token: KnownToken = {
 const tokens = [token];
 /** A scan of these grows with history, by an index or not. */
 const growing = ["transfer", "block", "balance", "opening"].map((name) => `indexer_${name}s`);
+
+function bytes(length: number, value: number): Buffer {
+  const buffer = Buffer.alloc(length);
+  buffer.writeUInt32BE(value, length - 4);
+  return buffer;
+}
 
 type Work = (database: Database<IndexerSchema>) => Promise<unknown>;
 
@@ -74,6 +82,22 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
       "a rollback",
       ({ transaction, dialect }) =>
         transaction((tx) => rollBack(tx, dialect, { chainId, block: blocks - 10 })),
+    ],
+    [
+      "the receivers of reverted transfers",
+      ({ transaction, dialect }) =>
+        transaction((tx) =>
+          readReverted(tx, dialect, [{ token_id: 1, transaction_hash: bytes(32, 9_000) }]),
+        ),
+    ],
+    [
+      "reverted transfers that are in the chain again",
+      ({ transaction, dialect }) => transaction((tx) => findReturned(tx, dialect, chainId)),
+    ],
+    [
+      "reverted transfers of long ago",
+      ({ transaction, dialect }) =>
+        transaction((tx) => forgetReverted(tx, dialect, { keptMs: 1_000, limit: 500 })),
     ],
   ])("do not grow with history for %s", async (_, work) => {
     const database = await openFull(await createUrl());
@@ -138,11 +162,6 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
   onTestFinished(() => database.close());
   await migrate(database, indexerMigrations);
   const { kysely, dialect, transaction } = database;
-  const bytes = (length: number, value: number) => {
-    const buffer = Buffer.alloc(length);
-    buffer.writeUInt32BE(value, length - 4);
-    return buffer;
-  };
   const numbers = Array.from({ length: blocks }, (_, number) => number);
   await transaction(async (tx) => {
     await tx

@@ -203,6 +203,38 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     }
   });
 
+  it("is included again where a later reindex finds all that an earlier one has missed", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    const told = [{ transaction: "a" }, { transaction: "a", log: 1 }, { transaction: "b", log: 2 }];
+    await index.include(1, "1", told);
+    await index.finalise(1);
+    await index.verify(1);
+    await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
+    for (const found of [told.slice(0, 1), told]) {
+      await index.forget(1);
+      await index.include(1, "1", found, false);
+      await index.verify(1);
+    }
+    const events = (await index.eventsOf("whk_a", { hasKey: true })).slice(3);
+    for (const [transaction, place] of [
+      ["a", "1"],
+      ["b", "0"],
+    ] as const) {
+      const ofPlace = events.filter(
+        (each) => each.includes(` ${transaction} `) && each.endsWith(`:${place}`),
+      );
+      expect(ofPlace.map((each) => each.split(" ")[0])).toEqual([
+        "final",
+        "reverted",
+        "included",
+        "final",
+      ]);
+    }
+    const left = index.database.kysely.selectFrom("indexer_reverted").select("token_id");
+    expect(await left.execute()).toEqual([]);
+  });
+
   it("begins with the first block after an address is watched, and ends with what was sent", async () => {
     const index = await openIndex(await createUrl());
     await index.include(1, "1", [{ transaction: "a" }]);

@@ -10,11 +10,15 @@ import type { WriterLease } from "../store/writer-lease.ts";
 import { findUntold } from "./find-untold.ts";
 import { eventOf } from "./tell-events.ts";
 import {
+  deleteReverted,
   deleteTold,
+  type Follower,
   finaliseTold,
+  followersOf,
   insertReverted,
   insertTold,
   openTold,
+  readReverted,
   type ToldRow,
 } from "./told-transfers.ts";
 
@@ -49,7 +53,7 @@ export async function writeAndTell<Result>(
  * Posts one page of events of finality, for transfers whose inclusion was posted. The rule is that
  * of `IndexedTransfer.finalized`. A transfer that its verified block does not have is reverted: a
  * reindex has not found it again. Where it has found other transfers in the same transaction, these
- * are included, and are final by a later page.
+ * are included, and are final by a later page. So are reverted ones that a later reindex has found.
  *
  * Only the holder of the writer lease calls it.
  *
@@ -61,20 +65,25 @@ export async function tellFinal(
   chainId: number,
 ): Promise<boolean> {
   const rows = await readPage(transaction, dialect, chainId);
-  if (rows.length === 0) return false;
+  const isFull = rows.length >= transfersAtOnce;
+  // The rows of a later page may have the keys of transfers that are included anew.
+  const returned = isFull ? [] : await findReturned(transaction, dialect, chainId);
+  if (rows.length === 0 && returned.length === 0) return false;
   const final = rows.filter((row) => isAsTold(row, dialect));
   const gone = rows.filter((row) => !isAsTold(row, dialect));
   await finaliseTold(transaction, dialect, final);
+  await deleteReverted(transaction, dialect, followersOf(final));
   await deleteTold(transaction, dialect, gone);
   await insertReverted(transaction, dialect, gone);
-  const anew = await findUntold(transaction, dialect, gone);
+  const followers = [...followersOf(gone), ...returned];
+  const anew = await findUntold(transaction, dialect, { chainId, followers });
   await insertTold(transaction, dialect, anew);
   await appendEvents({ dialect, tables: outboxTables }, transaction, [
     ...final.map((row) => eventOf("transfer.final", row)),
     ...gone.map((row) => eventOf("transfer.reverted", row)),
     ...anew.map((row) => eventOf("transfer.included", row)),
   ]);
-  return rows.length >= transfersAtOnce || anew.length > 0;
+  return isFull || anew.length > 0;
 }
 
 /**
@@ -138,19 +147,64 @@ async function readPage(
 
 /** Open rows whose block is final. */
 function decidedOf(chainId: number): RawBuilder<unknown> {
+  const place = { tokenId: sql.ref("told.token_id"), block: sql.ref("told.block_number") };
   return sql`told.chain_id = ${chainId} and told.final_at_ms is null
-    and told.block_number <= (
+    and ${isFinal(chainId, place)}`;
+}
+
+/** Whether a token's block is final, verified and not doubted. */
+function isFinal(
+  chainId: number,
+  { tokenId, block }: { tokenId: RawBuilder<unknown>; block: RawBuilder<unknown> },
+): RawBuilder<unknown> {
+  return sql`${block} <= (
       select finalized_number from indexer_chains where chain_id = ${chainId}
     )
-    and told.block_number < coalesce(
+    and ${block} < coalesce(
       (select doubted_from from indexer_checks where chain_id = ${chainId}),
       ${sql.lit(Number.MAX_SAFE_INTEGER)}
     )
     and exists (
       select 1 from indexer_verified_ranges as verified
-      where verified.token_id = told.token_id and verified.from_block <= told.block_number
-        and verified.next_block > told.block_number
+      where verified.token_id = ${tokenId} and verified.from_block <= ${block}
+        and verified.next_block > ${block}
     )`;
+}
+
+/**
+ * The receivers of reverted transfers that are in a final block, and were not included again: that
+ * block was written without announcement, by a reindex or for an added token.
+ */
+export async function findReturned(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  chainId: number,
+): Promise<Follower[]> {
+  const address = dialect.fromHex(sql.ref("reverted.address"));
+  const place = {
+    tokenId: sql.ref("transfer.token_id"),
+    block: sql`(transfer.position / ${sql.lit(logsPerBlock)})`,
+  };
+  // The offset keeps PostgreSQL from reading all transfers for a join.
+  const { rows } = await sql<Pick<Follower, "token_id" | "transaction_hash">>`
+    select distinct reverted.token_id, reverted.transaction_hash from indexer_reverted as reverted
+    where reverted.token_id in (select id from indexer_tokens where chain_id = ${chainId})
+      and exists (
+        select 1 from indexer_transfers as transfer
+        where substr(transfer.transaction_hash, 1, 8) = substr(reverted.transaction_hash, 1, 8)
+          and transfer.transaction_hash = reverted.transaction_hash
+          and transfer.token_id = reverted.token_id
+          and (transfer.from_address = ${address} or transfer.to_address = ${address})
+          and not exists (
+            select 1 from indexer_told as told where told.token_id = transfer.token_id
+              and told.position = transfer.position and told.endpoint_id = reverted.endpoint_id
+          )
+          and ${isFinal(chainId, place)}
+        limit 1 offset 0
+      )
+    limit ${sql.lit(transfersAtOnce)}
+  `.execute(transaction);
+  return rows.length === 0 ? [] : readReverted(transaction, dialect, rows);
 }
 
 async function selectTold(

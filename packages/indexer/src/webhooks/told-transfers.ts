@@ -77,12 +77,7 @@ export async function readReverted(
   dialect: Dialect,
   rows: readonly { token_id: number; transaction_hash: Uint8Array }[],
 ): Promise<Follower[]> {
-  const any = await transaction
-    .selectFrom("indexer_reverted")
-    .select("token_id")
-    .limit(sql.lit(1))
-    .executeTakeFirst();
-  if (any === undefined) return [];
+  if (!(await isAnyReverted(transaction))) return [];
   const distinct = new Map(
     rows.map(({ token_id, transaction_hash }) => {
       const hash = hexOfBytes(transaction_hash);
@@ -110,6 +105,39 @@ export async function readReverted(
   return found;
 }
 
+async function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<boolean> {
+  const any = await transaction
+    .selectFrom("indexer_reverted")
+    .select("token_id")
+    .limit(sql.lit(1))
+    .executeTakeFirst();
+  return any !== undefined;
+}
+
+/** Forgets reverted transfers that are included again, and final. */
+export async function deleteReverted(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: readonly Follower[],
+): Promise<void> {
+  if (rows.length === 0 || !(await isAnyReverted(transaction))) return;
+  const these = dialect.records(
+    "these",
+    { token_id: "integer", hash: "text", endpoint_id: "text", address: "text" },
+    rows.map(({ token_id, transaction_hash, endpoint_id, address }) => ({
+      token_id,
+      hash: hexOfBytes(transaction_hash),
+      endpoint_id,
+      address,
+    })),
+  );
+  await sql`
+    delete from indexer_reverted where (token_id, transaction_hash, endpoint_id, address) in (
+      select token_id, ${dialect.fromHex(sql.ref("these.hash"))}, endpoint_id, address from ${these}
+    )
+  `.execute(transaction);
+}
+
 /** Records the receivers of reverted transfers, to tell them where these are included again. */
 export async function insertReverted(
   transaction: Transaction<IndexerSchema>,
@@ -126,10 +154,12 @@ export async function insertReverted(
   const {
     rows: [time],
   } = await sql<{ now: number }>`select ${dialect.nowMs()} as now`.execute(transaction);
+  if (time === undefined) throw new Error("The database has returned no time");
+  const reverted_at_ms = time.now;
   await dialect.insertMany(
     transaction,
     "indexer_reverted",
-    [...followers.values()].map((row) => ({ ...row, reverted_at_ms: time?.now ?? 0 })),
+    [...followers.values()].map((row) => ({ ...row, reverted_at_ms })),
     {
       keys: ["token_id", "transaction_hash", "endpoint_id", "address"],
       replace: ["reverted_at_ms"],
@@ -175,7 +205,8 @@ function recordsOf(dialect: Dialect, rows: readonly ToldId[]) {
 }
 
 /**
- * Forgets transfers that were told as final long ago: one step.
+ * Forgets transfers that were told as final long ago: one step. Where another one of the
+ * transaction was reverted, they stay as long as its receivers: else they would be included again.
  *
  * @returns whether there may be more
  */
@@ -186,7 +217,12 @@ export async function forgetFinal(
 ): Promise<boolean> {
   const { rows } = await sql<ToldId>`
     select token_id, position, endpoint_id from indexer_told
-    where final_at_ms < ${dialect.nowMs()} - ${sql.lit(keptMs)} order by final_at_ms limit ${sql.lit(limit)}
+    where final_at_ms < ${dialect.nowMs()} - ${sql.lit(keptMs)}
+      and not exists (
+        select 1 from indexer_reverted as reverted where reverted.token_id = indexer_told.token_id
+          and reverted.transaction_hash = indexer_told.transaction_hash
+      )
+    order by final_at_ms limit ${sql.lit(limit)}
   `.execute(transaction);
   await deleteTold(transaction, dialect, rows);
   return rows.length >= limit;
