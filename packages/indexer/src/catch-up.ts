@@ -46,6 +46,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
     // Transfers below the newest indexed block were announced before: a reindex does not retract
     // them.
     announcedFrom: announced_from === null ? undefined : Math.max(announced_from, furthest),
+    isBesideLive: false,
     signal,
   });
   // An endpoint that lags knows less than is indexed: no ground to build on.

@@ -36,6 +36,33 @@ describe.each(enginesByDay)("a stalled head, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 
+  it("has no lag after a failed poll, however often the next ones fail", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startFastIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const chainStatus = async () => (await indexer.status()).chains[0];
+    const lag = async () => (await chainStatus())?.lagBlocks;
+    await expect.poll(lag, { timeout: 20_000 }).toBe(0);
+    proxy.cut();
+    const problem = async () => (await chainStatus())?.problem;
+    await expect.poll(problem, { timeout: 20_000 }).toContain("No RPC endpoint");
+    const { kysely } = await indexer.database();
+    const [failures, lags] = [new Set<number>(), new Set<number | undefined>()];
+    const countFailures = async () => {
+      lags.add(await lag());
+      const row = await kysely
+        .selectFrom("indexer_chains")
+        .select("seen_at_ms")
+        .executeTakeFirstOrThrow();
+      return failures.add(row.seen_at_ms).size;
+    };
+    await expect.poll(countFailures, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect([...lags]).toEqual([undefined]);
+    proxy.mend();
+    await expect.poll(lag, { timeout: 20_000 }).toBe(0);
+  });
+
   it("of the first of three endpoints hides no block from the index, with a fresh time", async () => {
     const devnet = await startUsedChain();
     const [frozen, second, third] = await Promise.all([

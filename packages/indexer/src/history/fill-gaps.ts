@@ -36,8 +36,13 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
     signal.addEventListener("abort", leave, { once: true });
     if (signal.aborted) leave();
     try {
-      const options = { tokens, next, announcedFrom: undefined, signal: leaving.signal };
-      await indexHistory(context, options);
+      await indexHistory(context, {
+        tokens,
+        next,
+        announcedFrom: undefined,
+        isBesideLive: true,
+        signal: leaving.signal,
+      });
     } catch (error) {
       if (leaving.signal.aborted) return;
       failure = error;

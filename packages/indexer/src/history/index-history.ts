@@ -18,6 +18,8 @@ export interface HistoryOptions {
   next: number;
   /** Transfers from this block on are announced; undefined: none. */
   announcedFrom: number | undefined;
+  /** Live goes on: its problem is not over with a range of history. */
+  isBesideLive: boolean;
   signal: AbortSignal;
 }
 
@@ -27,7 +29,7 @@ export interface HistoryOptions {
  */
 export async function indexHistory(
   context: ChainContext,
-  { tokens, next, announcedFrom, signal }: HistoryOptions,
+  { tokens, next, announcedFrom, isBesideLive, signal }: HistoryOptions,
 ): Promise<void> {
   const { chain, database, progress } = context;
   const coverage = await readCoverage(database.kysely, tokens);
@@ -48,7 +50,7 @@ export async function indexHistory(
       const { requestsInFlight } = chain;
       for await (const answer of scanSegment(segment, { read, size, requestsInFlight, signal })) {
         const isAnnounced = announcedFrom !== undefined && answer.range.from >= announcedFrom;
-        await writeRange(context, { segment, answer, isAnnounced });
+        await writeRange(context, { segment, answer, isAnnounced, isBesideLive });
         const { range, batch } = answer;
         progress.advance({ blocks: range.next - range.from, transfers: batch.rows.length });
       }
@@ -60,15 +62,20 @@ export async function indexHistory(
 
 async function writeRange(
   { chain: { chainId, maxRewindBlocks: keep }, database, lease }: ChainContext,
-  options: { segment: Segment; answer: RangeAnswer; isAnnounced: boolean },
+  options: {
+    segment: Segment;
+    answer: RangeAnswer;
+    isAnnounced: boolean;
+    isBesideLive: boolean;
+  },
 ): Promise<void> {
-  const { segment, answer, isAnnounced } = options;
+  const { segment, answer, isAnnounced, isBesideLive } = options;
   const { tokens } = segment;
   await lease.write(async (transaction) => {
     await addTransfers(transaction, database.dialect, { chainId, tokens, ...answer, isAnnounced });
     if (answer.end !== undefined)
       await addMark(transaction, database.dialect, { chainId, block: answer.end, keep });
-    const news = { problem: null, isProgress: true };
+    const news = { ...(!isBesideLive && { problem: null }), isProgress: true };
     await updateChain(transaction, database.dialect, { chainId, news });
   });
   if (isAnnounced) await database.notify(eventsChannel, "");

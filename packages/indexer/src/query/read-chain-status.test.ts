@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
+import { updateChecks } from "../store/checks.ts";
 import { engines } from "../testing/engines.ts";
 
 const address = "0x00000000000000000000000000000000000000aa";
@@ -9,7 +10,12 @@ const head = 1_000;
 
 describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
   /** An indexer that only answers, of a chain that another process follows. */
-  async function openScene({ progressAgoMs = 0, seenAgoMs = 0, indexedTo = [head, head] }) {
+  async function openScene({
+    progressAgoMs = 0,
+    seenAgoMs = 0,
+    problem = null as string | null,
+    indexedTo = [head, head],
+  }) {
     const indexer = createIndexer({
       chains: [
         devnetChain({
@@ -29,6 +35,7 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
       .updateTable("indexer_chains")
       .set((set) => ({
         state: "live" as const,
+        problem,
         head_number: head,
         finalized_number: head - 10,
         seen_at_ms: sql<number>`${dialect.nowMs()} - ${sql.lit(seenAgoMs)}`,
@@ -63,14 +70,29 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
     expect((await indexer.status()).chains[0]).toMatchObject({ head: head + 3, lagBlocks: 2 });
   });
 
-  it("has no lag where its writer has recorded no head for some seconds", async () => {
-    const indexer = await openScene({ seenAgoMs: 6_000, indexedTo: [head, head - 1] });
+  it.each([
+    { reason: "is not seen for a while", seenAgoMs: 16_000, problem: null, health: "degraded" },
+    { reason: "has just had a problem", seenAgoMs: 0, problem: "No node", health: "healthy" },
+  ])("has no lag where its writer $reason", async ({ health, ...facts }) => {
+    const indexer = await openScene({ ...facts, indexedTo: [head, head - 1] });
     const status = await indexer.status();
-    expect(status.chains[0]).toMatchObject({ health: "healthy", head, lagBlocks: undefined });
+    expect(status.chains[0]).toMatchObject({ health, head, lagBlocks: undefined });
     expect((await indexer.readHealth()).tokens.map(({ lag }) => lag)).toEqual([
       undefined,
       undefined,
     ]);
+  });
+
+  it("has a lag while its writer waits for added tokens, and while final blocks are in doubt", async () => {
+    const waiting = await openScene({ seenAgoMs: 6_000, indexedTo: [head, head - 1] });
+    expect((await waiting.status()).chains[0]).toMatchObject({ lagBlocks: 1 });
+    const doubted = await openScene({ problem: "No node" });
+    const { transaction, dialect } = await doubted.database();
+    const { chainId } = devnetChain({ rpcUrls: [] });
+    await transaction((tx) =>
+      updateChecks(tx, dialect, { chainId, news: { doubted_from: head - 2 } }),
+    );
+    expect((await doubted.status()).chains[0]).toMatchObject({ lagBlocks: 3 });
   });
 
   it("is degraded while one of its tokens lags far behind", async () => {

@@ -9,11 +9,7 @@ import type { IndexerSchema } from "../store/schema.ts";
 
 /** Time after which the writer is presumed gone, or unable to poll the chain. */
 const unseenAfterMs = 15_000;
-/**
- * Time and polls after which the recorded head of a live chain is presumed outdated: its writer
- * records one each second.
- */
-const staleHeadAfterMs = 5_000;
+/** Polls after which the recorded head of a live chain is presumed outdated, but no sooner. */
 const staleHeadPolls = 5;
 /** A chain that is late by this multiple of the limit is unhealthy. */
 const unhealthyFactor = 5;
@@ -65,10 +61,13 @@ export async function readChainStatus(
     head === undefined || block === undefined ? undefined : head - block;
   const unseenMs = row && Number(row.now_ms) - row.seen_at_ms;
   const sinceProgressMs = row && Number(row.now_ms) - row.progress_at_ms;
-  // A writer that cannot write, as on a full disk, leaves its last head, and a lag of before.
+  // A writer that cannot write, as on a full disk, leaves its last head, and a lag of before. One
+  // that cannot poll records its problem alone. In doubt the lag counts from a known block.
   const isHeadStale =
     row?.state === "live" &&
-    (unseenMs ?? 0) > Math.max(staleHeadAfterMs, staleHeadPolls * chain.pollIntervalMs);
+    doubtedFrom === undefined &&
+    (row.problem !== null ||
+      (unseenMs ?? 0) > Math.max(unseenAfterMs, staleHeadPolls * chain.pollIntervalMs));
   const lagOf = (block: number | undefined) => (isHeadStale ? undefined : behind(block));
   const state = head === undefined ? "waiting" : (row?.state ?? "waiting");
   const verdict = judge({
