@@ -34,7 +34,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   const filling = createGapFilling(context, signal);
   const openings = createOpenings(context, signal);
   const doubt = createDoubt(context, signal);
-  const history = createHistoryFollower(context, { doubt, signal });
+  const history = createHistoryFollower(context, { doubt, openings, signal });
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
   /** The time of the last change, or of the last search for one at every endpoint. */

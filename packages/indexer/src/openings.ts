@@ -1,6 +1,8 @@
 import { type RpcOutcome, RpcResponseError } from "@coinslot/chain";
 import type { ChainContext } from "./chain-context.ts";
 import { toQuantity } from "./rpc/get-logs.ts";
+import { readCoverage } from "./store/coverage.ts";
+import type { KnownToken } from "./store/known-token.ts";
 
 /** The knowledge whether addresses can have had balances before the start of a token. */
 export interface Openings {
@@ -17,10 +19,11 @@ export interface Openings {
  * if there was no block before, or no code at the token's address in it. Each endpoint is asked,
  * and two have to answer where there are two: one that denies the code would make balances wrong.
  * Else it is open, as where no other node keeps states that old. Then balances before the start are
- * asked for one by one, as if there were any. The record stays where every endpoint is silent.
+ * asked for one by one, as if there were any. Where every endpoint is silent, the record stays if
+ * the token's first indexed block is its start: else it may be of another start.
  */
 export function createOpenings(context: ChainContext, signal: AbortSignal): Openings {
-  const { tokens, pool, lease, chain, clock, logger } = context;
+  const { tokens, pool, lease, chain, clock, logger, database } = context;
   const enough = Math.min(2, pool.endpoints.length);
   let isMissing = false;
   let askedAt = Number.NEGATIVE_INFINITY;
@@ -42,8 +45,9 @@ export function createOpenings(context: ChainContext, signal: AbortSignal): Open
       if (index === -1) return { token, opensAtZero: 1, isOpen: false };
       return { token, ...judge(answers.map((each) => outcomeOf(each, index))) };
     });
+    const coverage = await readCoverage(database.kysely, tokens);
     await lease.write(async (transaction) => {
-      for (const { token, opensAtZero } of judged)
+      for (const { token, opensAtZero = keptOf(token, coverage) } of judged)
         if (opensAtZero !== undefined)
           await transaction
             .updateTable("indexer_tokens")
@@ -84,6 +88,14 @@ export function createOpenings(context: ChainContext, signal: AbortSignal): Open
     },
     ended: () => running ?? Promise.resolve(),
   };
+}
+
+/** Undefined: the record stays. */
+function keptOf(
+  { id, startBlock }: KnownToken,
+  coverage: Awaited<ReturnType<typeof readCoverage>>,
+): 0 | undefined {
+  return coverage.get(id)?.[0]?.from === startBlock ? undefined : 0;
 }
 
 function outcomeOf(

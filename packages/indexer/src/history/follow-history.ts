@@ -4,6 +4,7 @@ import type { ChainContext } from "../chain-context.ts";
 import type { Doubt } from "../live/doubt.ts";
 import { pollPast } from "../live/poll-chain.ts";
 import { pollEverywhere } from "../live/poll-everywhere.ts";
+import type { Openings } from "../openings.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import { readNextRequest } from "../store/requests.ts";
@@ -27,7 +28,7 @@ export interface HistoryFollower {
  */
 export function createHistoryFollower(
   context: ChainContext,
-  { doubt, signal }: { doubt: Doubt; signal: AbortSignal },
+  { doubt, openings, signal }: { doubt: Doubt; openings: Openings; signal: AbortSignal },
 ): HistoryFollower {
   const { chain, database, pool, clock } = context;
   const { chainId } = chain;
@@ -56,6 +57,7 @@ export function createHistoryFollower(
     while (!round.signal.aborted) {
       await sleep(clock, requestPollIntervalMs, round.signal).catch(() => undefined);
       if (round.signal.aborted) return;
+      openings.findMissing();
       try {
         const isDoubted = !doubt.isClear();
         if (await readNextRequest(database.kysely, { chainId, isDoubted })) return leave();
