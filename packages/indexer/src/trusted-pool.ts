@@ -1,4 +1,11 @@
-import { type Clock, endpointProblem, type RpcEndpointHandle, type RpcPool } from "@coinslot/chain";
+import {
+  type Clock,
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcPool,
+  RpcResponseError,
+  RpcUnavailableError,
+} from "@coinslot/chain";
 
 /**
  * The part of a pool that reads at one endpoint after the other. It has no `request`, which would
@@ -11,8 +18,9 @@ export type TrustedPool = Pick<RpcPool, "onEndpoint" | "endpoints" | "compareHea
    * other one answers, any head is taken.
    */
   checkHead(endpoint: RpcEndpointHandle, head: number): Promise<void>;
-  /** Reads at this endpoint first, until it fails. */
-  lead(endpoint: number): void;
+  /** Reads at this endpoint first, until it fails or lags. Undefined: in the order of the list. */
+  lead(endpoint: number | undefined): void;
+  leader(): number | undefined;
 };
 
 /** Number of blocks from which on a head, or a gap of final blocks, is far away. */
@@ -33,6 +41,8 @@ export function createTrustedPool(
   let second = Number.NEGATIVE_INFINITY;
   let aloneAt = Number.NEGATIVE_INFINITY;
   let leader: RpcEndpointHandle | undefined;
+  const isLagging = ({ endpoint }: RpcEndpointHandle) =>
+    pool.status().some((each) => each.endpoint === endpoint && each.lagging);
 
   return {
     endpoints,
@@ -56,17 +66,21 @@ export function createTrustedPool(
     lead(number) {
       leader = endpoints.find(({ endpoint }) => endpoint === number);
     },
+    leader: () => leader?.endpoint,
     async onEndpoint(read, options) {
       const first = leader;
+      if (first !== undefined && isLagging(first)) leader = undefined;
       const isFarEnough =
         options?.minBlock === undefined || (first?.head() ?? -1n) >= options.minBlock;
-      if (first !== undefined && isFarEnough && !outvoted.has(first.endpoint)) {
+      if (first !== undefined && first === leader && isFarEnough && !outvoted.has(first.endpoint)) {
         try {
           return await read(first);
-        } catch {
+        } catch (error) {
           options?.signal?.throwIfAborted();
-          // The others are asked, and this one in its turn.
-          leader = undefined;
+          // The others are asked, and this one in its turn. Too large a range is the caller's to cut.
+          if (error instanceof RpcUnavailableError) leader = undefined;
+          else if (!(error instanceof RpcResponseError) || error.method === "eth_getLogs")
+            throw error;
         }
       }
       return pool.onEndpoint(async (endpoint) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { enginesByDay } from "../testing/engines.ts";
 import { changing, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
-import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 describe.each(enginesByDay)("a stalled head, on $engine", ({ createUrl }) => {
   it("makes the chain degraded, then unhealthy, until it moves, at any time of the chain's clock", async () => {
@@ -87,6 +87,29 @@ describe.each(enginesByDay)("a stalled head, on $engine", ({ createUrl }) => {
     );
     // Too few blocks for the endpoint to count as lagging.
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it.each([
+    ["third of three", 3],
+    ["first of two", 2],
+  ] as const)("may end by a block that the %s makes up, and hides none", async (_liar, count) => {
+    const devnet = await startUsedChain();
+    const proxies = await Promise.all(
+      Array.from({ length: count }, () => startFaultProxy(devnet.rpcUrl)),
+    );
+    const indexer = await startFastIndexer({
+      rpcUrls: proxies.map(({ url }) => url),
+      database: await createUrl(),
+      chain: { staleAfterMs: 700, requestTimeoutMs: 12_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const fork = await startFork(devnet, await devnet.client.getBlockNumber());
+    await fork.mint({ to: fork.accounts.seller.address, amount: 999n });
+    (count === 3 ? proxies[2] : proxies[0])?.setUpstream(fork.rpcUrl);
+    await expectExact(indexer, fork, usdtOf(fork));
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
+    await devnet.mine(9);
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 });

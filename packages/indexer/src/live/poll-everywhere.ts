@@ -17,7 +17,8 @@ export interface Poll {
  * asked. Outvoted endpoints are not asked.
  *
  * `isStale`: nothing has changed for too long. The others are asked, for the endpoint may show an
- * old head for ever. One that has blocks on top of ours is followed, until it fails.
+ * old head for ever. One that has more blocks leads: it is read first. Its lead ends where nothing
+ * changes once more, or one before it in the list has come as far: it may have made its block up.
  *
  * `isConfirming`: the others are asked for the block itself, so a chain shorter than the indexed
  * one counts, too.
@@ -27,6 +28,7 @@ export async function pollEverywhere(
   read: (handle: RpcEndpointHandle, isConfirming: boolean) => Promise<SyncEvent>,
   { signal, isStale = false }: { signal: AbortSignal; isStale?: boolean },
 ): Promise<Poll> {
+  if (isStale) pool.lead(undefined);
   const { event, endpoint } = await pool.onEndpoint(
     async (handle) => ({ event: await read(handle, false), endpoint: handle.endpoint }),
     { signal },
@@ -36,11 +38,19 @@ export async function pollEverywhere(
   );
   if (event.type === "unchanged" && isStale)
     for (const other of others) {
-      const found = await read(other, true).catch(() => undefined);
+      const found = await read(other, false).catch(() => undefined);
       signal.throwIfAborted();
-      if (found?.type !== "advanced" && found?.type !== "fell-behind") continue;
+      if (found === undefined || !isAhead(found, event)) continue;
       pool.lead(other.endpoint);
       return { event: found, endpoint: other.endpoint, unasked: undefined };
+    }
+  if (event.type === "advanced" && pool.leader() === endpoint)
+    for (const other of others.filter((each) => each.endpoint < endpoint)) {
+      const found = await read(other, false).catch(() => undefined);
+      signal.throwIfAborted();
+      if (found === undefined || found.head.number < event.head.number) continue;
+      pool.lead(undefined);
+      break;
     }
   if (event.type !== "beyond-finality") return { event, endpoint, unasked: undefined };
   let unasked: number | undefined;
@@ -56,4 +66,10 @@ export async function pollEverywhere(
     }
   }
   return { event, endpoint, unasked };
+}
+
+/** A different block must be of a longer chain: an endpoint that is on a fork changes nothing. */
+function isAhead({ type, head }: SyncEvent, than: SyncEvent): boolean {
+  if (type === "reorganised") return head.number > than.head.number;
+  return type === "advanced" || type === "fell-behind";
 }
