@@ -21,6 +21,7 @@ export { compareHead, type HeadChange, type KnownBlock } from "./heads/compare-h
 export { headerIn, readHeaders } from "./heads/read-headers.ts";
 export type { CallBatcher, CallBatcherOptions } from "./rpc/call-batcher.ts";
 export { createCallBatcher } from "./rpc/call-batcher.ts";
+export { plausibleBlocks } from "./rpc/endpoint-order.ts";
 export { endpointProblem } from "./rpc/endpoint-problem.ts";
 export type { RpcEndpointStatus } from "./rpc/endpoint-status.ts";
 export type { HttpAnswer, HttpPost, HttpPostRequest } from "./rpc/http-post.ts";

@@ -26,9 +26,10 @@ export interface EndpointOrder {
   only(endpoint: RpcEndpoint): EndpointSource;
   /**
    * Asks every endpoint for its newest block; lagging ones then come last. One lags that is behind
-   * another's head, and whose own block is old: a head that is far ahead may be made up. One also
-   * lags that is behind the heads of two others: its time may be made up. Resolves to the heads of
-   * those that answer. Rejects only on close.
+   * another's head, and whose own block is old: a head that is far ahead may be made up. So is one
+   * that the chain cannot have reached since that block. One also lags that is far behind the heads
+   * of two others: its time may be made up. Resolves to the heads of those that answer. Rejects
+   * only on close.
    */
   compareHeads(): Promise<ComparedHead[]>;
   isLagging(endpoint: RpcEndpoint): boolean;
@@ -41,6 +42,10 @@ const retryPauseMs = 100;
 const slowestBlockMs = 12_000;
 /** A block may be late, and clocks differ. */
 const lateMs = 5_000;
+/** The pace of a chain whose blocks' time is not known, where more is too much. */
+const fastestBlockMs = 100;
+/** A gap of so many blocks tells nothing where a block's time is not known. */
+const farBlocks = 64;
 
 export interface EndpointOrderOptions {
   endpoints: readonly RpcEndpoint[];
@@ -67,6 +72,8 @@ export interface ComparedHead {
   endpoint: number;
   number: bigint;
   isLagging: boolean;
+  /** True if its own newest block is, by its time. */
+  isOld: boolean;
 }
 
 /** Decides which endpoint is asked next. */
@@ -156,7 +163,7 @@ function compareHeadsIfDue(context: OrderContext): void {
 }
 
 async function compareHeads(context: OrderContext): Promise<ComparedHead[]> {
-  const { endpoints, timeoutMs, clock, maxLagBlocks } = context;
+  const { endpoints, timeoutMs, clock, maxLagBlocks, blockTimeMs } = context;
   context.headsComparedAt = clock.now();
   const heads = await Promise.all(
     endpoints.map(async (endpoint) => {
@@ -167,22 +174,35 @@ async function compareHeads(context: OrderContext): Promise<ComparedHead[]> {
     }),
   );
   const numbers = heads.flatMap((head) => head?.number ?? []).sort((a, b) => (a > b ? -1 : 1));
-  const [best = 0n, second] = numbers;
   // With two, the lower one may be the true one.
-  const shared = numbers.length > 2 ? second : undefined;
-  const maxAgeMs = maxLagBlocks * (context.blockTimeMs ?? slowestBlockMs) + lateMs;
-  const oldest = context.now() - maxAgeMs;
-  const isLagging = ({ number, timestamp }: BlockHeader) => {
-    const isBehind = (other: bigint) => other - number > BigInt(maxLagBlocks);
-    if (shared !== undefined && isBehind(shared)) return true;
-    return isBehind(best) && Number(timestamp) * 1_000 < oldest;
+  const shared = numbers.length > 2 ? numbers[1] : undefined;
+  // A node that has its blocks late is behind by those of a few seconds.
+  const lateBlocks =
+    blockTimeMs === undefined ? farBlocks : maxLagBlocks + Math.ceil(lateMs / blockTimeMs);
+  const maxAgeMs = maxLagBlocks * (blockTimeMs ?? slowestBlockMs) + lateMs;
+  const ageOf = ({ timestamp }: BlockHeader) => context.now() - Number(timestamp) * 1_000;
+  const isOld = (head: BlockHeader) => ageOf(head) > maxAgeMs;
+  const isLagging = (head: BlockHeader) => {
+    const aheadBy = (other: bigint) => Number(other - head.number);
+    if (shared !== undefined && aheadBy(shared) > lateBlocks) return true;
+    const most = plausibleBlocks(ageOf(head), blockTimeMs);
+    return (
+      isOld(head) &&
+      numbers.some((other) => aheadBy(other) > maxLagBlocks && aheadBy(other) <= most)
+    );
   };
   const compared = endpoints.flatMap((endpoint, index) => {
     const head = heads[index];
-    return head ? [{ endpoint, number: head.number, isLagging: isLagging(head) }] : [];
+    if (!head) return [];
+    return [{ endpoint, number: head.number, isLagging: isLagging(head), isOld: isOld(head) }];
   });
   context.lagging = new Set(compared.filter((head) => head.isLagging).map((head) => head.endpoint));
   return compared.map((head) => ({ ...head, endpoint: head.endpoint.name.number }));
+}
+
+/** The most blocks that a chain can have made in this time: twice those of its pace, and a few. */
+export function plausibleBlocks(ms: number, blockTimeMs = fastestBlockMs): number {
+  return farBlocks + (2 * Math.max(0, ms)) / blockTimeMs;
 }
 
 /** The endpoint's own problem describes an earlier request; this one was not sent. */

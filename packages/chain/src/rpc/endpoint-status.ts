@@ -7,8 +7,8 @@ export interface RpcEndpointStatus {
   state: EndpointState;
   head: bigint | undefined;
   /**
-   * More than `maxLagBlocks` behind two others, or behind the best with an old block, at the last
-   * comparison of heads.
+   * Far behind two others, or more than `maxLagBlocks` behind another with an old block, at the
+   * last comparison of heads.
    */
   lagging: boolean;
   /** Moving average of answered requests. */

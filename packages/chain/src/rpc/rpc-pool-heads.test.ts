@@ -74,16 +74,33 @@ describe("a lagging endpoint", () => {
       patienceMs: 0,
     });
     onTestFinished(() => pool.close());
-    await devnet.mine(10);
+    await devnet.mine(20);
     await pool.ready();
-    const old = await headOf(devnet, { behind: 10 });
-    const timestamp = `0x${Math.floor(Date.now() / 1_000).toString(16)}`;
-    first.set(answerMethod("eth_getBlockByNumber", { ...old, timestamp }));
+    const late = await headOf(devnet, { behind: 8 });
+    first.set(answerMethod("eth_getBlockByNumber", { ...late, timestamp: now() }));
+    await pool.compareHeads();
+    expect(pool.status()[0]).toMatchObject({ lagging: false });
+
+    const old = await headOf(devnet, { behind: 20 });
+    first.set(answerMethod("eth_getBlockByNumber", { ...old, timestamp: now() }));
 
     await pool.compareHeads();
     const [outcome] = await pool.requestMany([{ method: "eth_gasPrice" }]);
 
     expect(outcome).toMatchObject({ ok: true, endpoint: 2 });
+  });
+
+  it("is none below a head that the chain cannot have reached, though its block is old", async () => {
+    const { devnet, second, pool } = open({ now: () => Date.now() + 3_600_000 });
+    await devnet.mine();
+    await pool.ready();
+    const isFirstLagging = async (behind: number) => {
+      second.set(answerMethod("eth_getBlockByNumber", await headOf(devnet, { behind })));
+      await pool.compareHeads();
+      return pool.status()[0]?.lagging;
+    };
+    expect(await isFirstLagging(-1_000_000)).toBe(false);
+    expect(await isFirstLagging(-1_000)).toBe(true);
   });
 
   it("is none whose newest block is new, whatever head another claims", async () => {
@@ -106,6 +123,10 @@ describe("a lagging endpoint", () => {
     expect(outcome).toMatchObject({ ok: true, endpoint: 1 });
   });
 });
+
+function now() {
+  return `0x${Math.floor(Date.now() / 1_000).toString(16)}`;
+}
 
 /** A head some blocks of one second behind the devnet's newest, whose time is now. */
 async function headOf({ client }: Devnet, { behind }: { behind: number }) {

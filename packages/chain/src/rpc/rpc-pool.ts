@@ -44,8 +44,9 @@ export interface RpcPoolOptions {
   /** Default 64 MiB. */
   maxResponseBytes?: number;
   /**
-   * An endpoint more than this behind the best is used last, if its newest block is old: the best
-   * head may be made up. So is one more than this behind two others. Default 5.
+   * An endpoint more than this behind another is used last, if its newest block is old: the other
+   * head may be made up. So is one that is behind two others by the blocks of five seconds more, or
+   * by 64 where the blocks' time is not known. Default 5.
    */
   maxLagBlocks?: number;
   /**
