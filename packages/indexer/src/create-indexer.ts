@@ -27,6 +27,7 @@ import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
+import { readChain } from "./store/chain-row.ts";
 import { readChecks } from "./store/checks.ts";
 import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
@@ -159,7 +160,7 @@ function createContext(options: IndexerOptions): IndexerContext {
       onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
     });
     const outvoted = new Set<number>();
-    const trusted = createTrustedPool(pool, { outvoted, clock });
+    const trusted = createTrustedPool(pool, { chainId: chain.chainId, outvoted, clock });
     const progress = createProgress({ chain: chain.name, logger, clock, terminal });
     return { chain, pool, trusted, outvoted, progress };
   });
@@ -231,13 +232,17 @@ async function start(context: IndexerContext): Promise<void> {
 
 /** Follows all chains while this process holds the lease. */
 async function follow(
-  { configuration, chains, store, logger, clock, random, onRepair, onDifference }: IndexerContext,
+  context: IndexerContext,
   lease: WriterLease,
   signal: AbortSignal,
 ): Promise<void> {
+  const { configuration, chains, store, logger, clock, now, random, onRepair, onDifference } =
+    context;
   const { database, tokens } = await store.opened();
   const contexts: ChainContext[] = [];
   for (const { chain, trusted, outvoted, progress } of chains) {
+    const { head_number, seen_at_ms } = await readChain(database, chain.chainId);
+    if (head_number !== null) trusted.recallHead(head_number, now() - seen_at_ms);
     const checks = await readChecks(database.kysely, chain.chainId);
     contexts.push({
       chain,
