@@ -136,7 +136,7 @@ export async function confirmBlocks(
       throw new ContradictionError(
         `Endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
       );
-    isShared ||= named?.every(({ header }, index) => isSameBlock(blocks[index], header)) === true;
+    isShared ||= named?.every(({ header }, index) => isNamedBy(header, blocks[index])) === true;
   }
   if (silence !== undefined && !(isShared && pool.endpoints.length > 2)) throw silence;
 }
@@ -167,6 +167,12 @@ function isSameBlock(one: BlockHeader | undefined, other: BlockHeader): boolean 
     one.timestampMs === timestampMs &&
     (one.receiptsRoot ?? receiptsRoot) === (receiptsRoot ?? one.receiptsRoot)
   );
+}
+
+/** As `isSameBlock`, and no field is left out that the block has. */
+function isNamedBy(header: BlockHeader, block: BlockHeader | undefined): boolean {
+  const leavesOut = block?.receiptsRoot !== undefined && header.receiptsRoot === undefined;
+  return !leavesOut && isSameBlock(block, header);
 }
 
 /** Undefined: the endpoint is on a fork. */
