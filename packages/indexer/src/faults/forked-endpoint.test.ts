@@ -1,9 +1,10 @@
+import { toHex } from "viem";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import type { Indexer } from "../indexer.ts";
 import { enginesByDay } from "../testing/engines.ts";
-import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { changing, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/scene.ts";
@@ -281,6 +282,41 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
       await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     },
   );
+
+  it("is none that has stopped: two of these take no true block back while the first is silent", async () => {
+    const devnet = await startUsedChain();
+    const stopped = await startFork(devnet, await devnet.client.getBlockNumber());
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(stopped.rpcUrl),
+      startFaultProxy(stopped.rpcUrl),
+    ]);
+    for (const proxy of [second, third])
+      proxy.set(
+        changing("eth_getBlockByNumber", (answer, { params }) => {
+          const old = { timestamp: toHex(Math.floor(Date.now() / 1_000) - 7_200) };
+          const result = Object.assign({}, answer.result, old);
+          return params[0] === "latest" ? { ...answer, result } : answer;
+        }),
+      );
+    await devnet.mine(200);
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 100 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const indexedTo = async () => (await readChain(indexer))?.tokens[0]?.indexedTo ?? 0;
+    const before = await indexedTo();
+    first.cut();
+    const votes = second.requests.length;
+    const { kysely } = await indexer.database();
+    await expect
+      .poll(() => second.requests.length - votes, { timeout: 30_000 })
+      .toBeGreaterThan(40);
+    expect(await kysely.selectFrom("indexer_requests").select("kind").execute()).toEqual([]);
+    expect(await indexedTo()).toBe(before);
+  });
 
   it("raises doubt with its head below the final block, with the true lag, and ends it", async () => {
     const devnet = await startUsedChain();

@@ -37,9 +37,9 @@ export async function settleDoubt(
     below,
   });
   const { state } = await readChain(database, chainId);
-  // Blocks that are not verified were not final. A stopped chain waits for its command all the
-  // same, for a request to verify makes all of it unverified.
-  const verifiedTo = state === "stopped" ? base.number : await findVerifiedTo(kysely, tokens);
+  // Blocks that were never verified were not final. A stopped chain waits for its command.
+  const verifiedTo =
+    state === "stopped" ? base.number : await findVerifiedTo(kysely, { chainId, tokens });
   const top = Math.min(base.number, verifiedTo);
   const depth = common === undefined ? undefined : Math.max(0, top - common.number);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;

@@ -1,7 +1,7 @@
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { type BlockRange, readCoverage, uncoverRange } from "../store/coverage.ts";
+import { type BlockRange, findVerifiedTo, readCoverage, uncoverRange } from "../store/coverage.ts";
 import { eventsChannel, forgetEvents } from "../store/events.ts";
 import { findTokenIds, forgetRange, resetBalances } from "../store/forget-range.ts";
 import type { KnownToken } from "../store/known-token.ts";
@@ -40,9 +40,12 @@ export async function runRequest(
   logger.info({ chain: chain.name, kind, from, next }, "A request is done");
 }
 
-/** Blocks that were read twice count as read once from now on. */
+/**
+ * Blocks that were read twice count as read once from now on. The request keeps the newest of them:
+ * they were final, so no rewind without a command may go deep below it.
+ */
 async function verifyAgain(
-  { chain, database, lease, rewrites }: ChainContext,
+  { chain, database, tokens, lease, rewrites }: ChainContext,
   request: WriterRequest,
 ): Promise<void> {
   const { dialect } = database;
@@ -50,8 +53,11 @@ async function verifyAgain(
   await lease.write(async (transaction) => {
     const tokenIds = await findTokenIds(transaction, chain.chainId, request.token_id);
     const range = rangeOfRequest(request);
+    const verifiedTo = await findVerifiedTo(transaction, { chainId: chain.chainId, tokens });
     await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
-    await endRequest(transaction, dialect, request.id);
+    await endRequest(transaction, dialect, request.id, {
+      next_block: Math.min(range.next, verifiedTo + 1),
+    });
   });
 }
 

@@ -152,11 +152,22 @@ export async function uncoverAbove(
   return new Set(gone.map((row) => row.token_id));
 }
 
-/** The newest verified block of any of the tokens; -1: none. */
+/**
+ * The newest block of any of the tokens that is verified, or was before a request to verify it
+ * again; -1: none.
+ */
 export async function findVerifiedTo(
   kysely: Kysely<IndexerSchema>,
-  tokens: readonly KnownToken[],
+  { chainId, tokens }: { chainId: number; tokens: readonly Pick<KnownToken, "id">[] },
 ): Promise<number> {
   const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
-  return Math.max(0, ...tokens.map(({ id }) => verified.get(id)?.at(-1)?.next ?? 0)) - 1;
+  const { next } = await kysely
+    .selectFrom("indexer_requests")
+    .select(({ fn }) => fn.max("next_block").as("next"))
+    .where("chain_id", "=", chainId)
+    .where("kind", "=", "verify")
+    .where("done_at_ms", "is not", null)
+    .executeTakeFirstOrThrow();
+  const ends = tokens.map(({ id }) => verified.get(id)?.at(-1)?.next ?? 0);
+  return Math.max(0, Number(next ?? 0), ...ends) - 1;
 }

@@ -55,14 +55,30 @@ export async function readNextRequest(
     .executeTakeFirst();
 }
 
+/** Returns whether a rewind of the chain waits to be done, whatever waits before it. */
+export async function isRewindPending(
+  kysely: Kysely<IndexerSchema>,
+  chainId: number,
+): Promise<boolean> {
+  const pending = await kysely
+    .selectFrom("indexer_requests")
+    .select("id")
+    .where("chain_id", "=", chainId)
+    .where("kind", "=", "rewind")
+    .where("done_at_ms", "is", null)
+    .executeTakeFirst();
+  return pending !== undefined;
+}
+
 export async function endRequest(
   transaction: Transaction<IndexerSchema>,
   { nowMs }: Pick<Database<IndexerSchema>["dialect"], "nowMs">,
   id: number,
+  change: { next_block?: number } = {},
 ): Promise<void> {
   await transaction
     .updateTable("indexer_requests")
-    .set({ done_at_ms: nowMs() })
+    .set({ ...change, done_at_ms: nowMs() })
     .where("id", "=", id)
     .execute();
 }

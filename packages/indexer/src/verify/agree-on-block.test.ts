@@ -1,11 +1,15 @@
 import { createRpcPool } from "@coinslot/chain";
+import type { Transaction } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { readConfiguration } from "../configuration.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { silentLogger } from "../logger.ts";
+import { addRequest } from "../store/requests.ts";
+import type { IndexerSchema } from "../store/schema.ts";
 import { startFork, startUsedChain } from "../testing/scene.ts";
 import { agreeOnBlock } from "./agree-on-block.ts";
+import { voteOnFinal } from "./vote-on-final.ts";
 
 it("outvotes no endpoint where the writer has ended since the answers", async () => {
   const devnet = await startUsedChain();
@@ -45,4 +49,41 @@ it("outvotes no endpoint where the writer has ended since the answers", async ()
   );
   await expect(ended).rejects.toThrow("The lease is lost");
   expect([...outvoted]).toEqual([]);
+});
+
+it("has denied blocks taken back once, also behind another request", async () => {
+  const devnet = await startUsedChain();
+  const fork = await startFork(devnet, await devnet.client.getBlockNumber());
+  await fork.mine(200);
+  const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
+  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
+  const indexer = createIndexer(configuration);
+  onTestFinished(() => indexer.close());
+  const database = await indexer.database();
+  const { kysely, dialect } = database;
+  const [chain] = readConfiguration(configuration).chains;
+  if (chain === undefined) throw new Error("No chain");
+  const { chainId } = chain;
+  const pool = createRpcPool({ chainId, rpcUrls });
+  onTestFinished(() => pool.close());
+  const { number, hash } = await fork.client.getBlock();
+  const context = {
+    chain,
+    database,
+    logger: silentLogger,
+    pool,
+    outvoted: new Set<number>(),
+    tokens: [{ id: 1 }],
+    rewrites: { count: 0 },
+    lease: {
+      write: <T>(run: (transaction: Transaction<IndexerSchema>) => Promise<T>) =>
+        kysely.transaction().execute(run),
+    },
+  };
+  await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
+  const { signal } = new AbortController();
+  await voteOnFinal(context, { number: Number(number), hash }, signal);
+  await voteOnFinal(context, { number: Number(number), hash }, signal);
+  const requests = await kysely.selectFrom("indexer_requests").select("kind").execute();
+  expect(requests.map(({ kind }) => kind)).toEqual(["verify", "rewind"]);
 });

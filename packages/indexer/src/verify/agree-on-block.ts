@@ -36,7 +36,8 @@ interface Vote {
  * until another one answers. One with its head below the block votes about the newest known block
  * that it reaches. So does one whose newest final block is below, by its `finalized` tag. Higher
  * blocks wait for it: what one endpoint alone calls final is not. Two whose heads are far below the
- * block deny it, unless more have it: those are outvoted. Lagging endpoints deny nothing.
+ * block deny it, unless more have it: those are outvoted. Lagging endpoints deny nothing, nor do those
+ * whose newest block is old: they may have stopped.
  */
 export async function agreeOnBlock(
   context: Pick<ChainContext, "chain" | "database" | "logger" | "outvoted"> & {
@@ -108,7 +109,7 @@ async function findDenied(
   if (below.length < 2 || below.length <= having.length) return undefined;
   const heads = await pool.compareHeads();
   const isAwake = ({ endpoint }: Vote) =>
-    heads.some((head) => head.endpoint === endpoint && !head.isLagging);
+    heads.some((head) => head.endpoint === endpoint && !head.isLagging && !head.isOld);
   const denying = below.filter(isAwake).flatMap(({ head }) => head ?? []);
   if (denying.length <= having.length) return undefined;
   const [, second] = denying.sort((a, b) => b - a);

@@ -1,7 +1,7 @@
 import type { ChainContext } from "../chain-context.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { findVerifiedTo } from "../store/coverage.ts";
-import { addRequest, readNextRequest } from "../store/requests.ts";
+import { addRequest, isRewindPending } from "../store/requests.ts";
 import { type Agreement, agreeOnBlock } from "./agree-on-block.ts";
 
 /**
@@ -10,17 +10,24 @@ import { type Agreement, agreeOnBlock } from "./agree-on-block.ts";
  * rewind without a command takes back `maxRewindBlocks` verified blocks at most.
  */
 export async function voteOnFinal(
-  context: ChainContext,
+  context: Parameters<typeof agreeOnBlock>[0] &
+    Pick<ChainContext, "rewrites"> & {
+      tokens: readonly Pick<ChainContext["tokens"][number], "id">[];
+      lease: Pick<ChainContext["lease"], "write">;
+    },
   block: BlockId,
   signal: AbortSignal,
 ): Promise<Agreement> {
   const { chain, database, tokens, lease, logger, rewrites } = context;
   const { chainId, maxRewindBlocks } = chain;
   const { kysely, dialect } = database;
+  const { count } = rewrites;
   const agreement = await agreeOnBlock(context, block, signal);
   const { deniedAbove } = agreement;
-  if (deniedAbove === undefined) return agreement;
-  const depth = (await findVerifiedTo(kysely, tokens)) - deniedAbove;
+  // Blocks that were rewritten during the vote may be others now: the next vote sees them.
+  if (deniedAbove === undefined || rewrites.count !== count) return agreement;
+  const verifiedTo = Math.min(block.number, await findVerifiedTo(kysely, { chainId, tokens }));
+  const depth = verifiedTo - deniedAbove;
   if (depth > maxRewindBlocks) {
     const remedy = `coinslot indexer rewind --chain ${chain.name} --to ${deniedAbove}`;
     return {
@@ -28,8 +35,7 @@ export async function voteOnFinal(
       problem: `${agreement.problem}. Of these, ${depth} are verified, more than maxRewindBlocks: ${remedy}`,
     };
   }
-  const pending = await readNextRequest(kysely, { chainId, isDoubted: true });
-  if (pending?.kind === "rewind") return agreement;
+  if (await isRewindPending(kysely, chainId)) return agreement;
   logger.error(
     { chain: chain.name, above: deniedAbove },
     "Blocks that do not exist are taken back",
