@@ -105,7 +105,7 @@ export function createTrustedPool(
           return await read(first);
         } catch (error) {
           options?.signal?.throwIfAborted();
-          // The others are asked, and this one in its turn. Too large a range is the caller's to cut.
+          // The others are asked, and this one in its turn. A range too large is the caller's.
           if (error instanceof RpcUnavailableError) leader = undefined;
           else if (!(error instanceof RpcResponseError) || error.method === "eth_getLogs")
             throw error;

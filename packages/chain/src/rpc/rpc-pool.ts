@@ -45,8 +45,8 @@ export interface RpcPoolOptions {
   maxResponseBytes?: number;
   /**
    * An endpoint more than this behind another is used last, if its newest block is old: the other
-   * head may be made up. So is one that is behind two others by the blocks of five seconds more, or
-   * by 64 where the blocks' time is not known. Default 5.
+   * head may be made up. So is one behind two others by the blocks of five seconds more. Without a
+   * known block time, by 64. Default 5.
    */
   maxLagBlocks?: number;
   /**

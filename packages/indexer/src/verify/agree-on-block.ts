@@ -36,8 +36,8 @@ interface Vote {
  * until another one answers. One with its head below the block votes about the newest known block
  * that it reaches. So does one whose newest final block is below, by its `finalized` tag. Higher
  * blocks wait for it: what one endpoint alone calls final is not. Two whose heads are far below the
- * block deny it, unless more have it: those are outvoted. Lagging endpoints deny nothing, nor do those
- * whose newest block is old: they may have stopped.
+ * block deny it, unless more have it: those are outvoted. Those that lag, or
+ * whose newest block is old, deny nothing: they may have stopped.
  */
 export async function agreeOnBlock(
   context: Pick<ChainContext, "chain" | "database" | "logger" | "outvoted"> & {
