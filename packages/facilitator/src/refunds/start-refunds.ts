@@ -26,6 +26,10 @@ const floatsMs = 60_000;
 const never = Number.POSITIVE_INFINITY;
 /** A day is the longest pause, without a route's delay. Clocks may differ by as much. */
 const maxUndeliveredWaitMs = 2 * 86_400_000;
+/** The clock of a process that has died since may have put work off. */
+const recallMs = 3_600_000;
+/** A wall clock that is set back by more may have been far ahead. */
+const maxStepMs = 60_000;
 
 /** The refunds of one process. */
 export interface RefundsWorker {
@@ -53,8 +57,6 @@ export function startRefunds(options: {
   const { context, settlements } = options;
   const { ledger, clock, logger, times } = context;
   const restMs = looks.forOthers * times.refundMs;
-  /** No look is later, by clocks that differ by less than the longest pause. */
-  const maxWaitMs = 2 * looks.rare * times.refundMs;
   const refunds = createContext(options);
   const { settings } = refunds;
   const lease = createWorkLease(context, "coinslot:refunds");
@@ -63,6 +65,8 @@ export function startRefunds(options: {
   const tracks = new Map<Network | "undelivered", Promise<void>>();
   /** Networks that no node answers for, with the time of the next attempt by `clock`. */
   const rests = new Map<Network, number>();
+
+  const recallIfDue = createRecall(context);
 
   const polling = startPollLoop(clock, async () => {
     try {
@@ -77,14 +81,8 @@ export function startRefunds(options: {
     const now = ledger.now();
     for (const [network, until] of rests) if (until <= clock.now()) rests.delete(network);
     const idle = [...settlements.keys()].filter((each) => !tracks.has(each) && !rests.has(each));
-    const next = await findNextLooks(ledger, idle);
-    const { refundAt, latestAt = 0, undeliveredAt, undeliveredFrom = 0 } = next;
-    const bounds = { latest: now + maxWaitMs, latestFrom: now + maxUndeliveredWaitMs, now };
-    if (latestAt > bounds.latest || undeliveredFrom > bounds.latestFrom) {
-      const count = await recallRefunds(ledger, bounds);
-      logger.warn({ count }, "refunds waited for a time that a clock far ahead set; looking now");
-      return looks.busy * times.refundMs;
-    }
+    await recallIfDue(now);
+    const { refundAt, undeliveredAt } = await findNextLooks(ledger, idle);
     const dueAt = tracks.has("undelivered") ? undefined : undeliveredAt;
     const nextAt = Math.min(refundAt ?? never, dueAt ?? never);
     if (nextAt > now) {
@@ -169,6 +167,30 @@ export function startRefunds(options: {
       await Promise.all(tracks.values());
       await lease.release();
     },
+  };
+}
+
+/**
+ * Recalls work at the start, once the wall clock is set back, and each hour. Not at each look: a
+ * process whose clock is behind would do so against all others.
+ */
+function createRecall({ ledger, clock, logger, times }: SettlementContext) {
+  /** No look is later, by clocks that differ by less than the longest pause. */
+  const maxWaitMs = 2 * looks.rare * times.refundMs;
+  /** By `clock`. */
+  let recallAt = -never;
+  /** Wall clock less `clock`, at the last look. */
+  let offsetMs = -never;
+  return async (now: number): Promise<void> => {
+    const lastMs = offsetMs;
+    offsetMs = now - clock.now();
+    if (offsetMs >= lastMs - maxStepMs && clock.now() < recallAt) return;
+    recallAt = -never;
+    const bounds = { latest: now + maxWaitMs, latestFrom: now + maxUndeliveredWaitMs, now };
+    const count = await recallRefunds(ledger, bounds);
+    recallAt = clock.now() + recallMs;
+    if (count === 0) return;
+    logger.warn({ count }, "refunds waited for a time that a clock far ahead set; looking now");
   };
 }
 

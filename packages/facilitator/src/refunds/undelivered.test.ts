@@ -1,3 +1,4 @@
+import { systemClock } from "@coinslot/chain";
 import { withDatabase } from "@coinslot/devnet";
 import { toLowerHex } from "@coinslot/protocol";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -111,19 +112,35 @@ describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) =>
     "gives back soon after a clock that was far ahead is put back",
     async () => {
       const here = await begin(engine);
+      let passedMs = 0;
       const facilitator = await here.start({
         ...withFloat,
         now,
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
         refunds: { privateKey: floatKey, automatic: { gasCost: 500n } },
         times: { refundMs: 50 },
       });
       await facilitator.release(await sell(facilitator, here), "handler_failed");
-      // As that clock has written it.
+      const { id } = await sell(facilitator, here);
       const year = 365 * 86_400_000;
-      await withDatabase(here.ledger.url, ({ execute }) =>
-        execute(`update refundable_payments set due_at = due_at + ${year}`),
-      );
-      aheadMs = afterSeconds * 1_000;
+      await withDatabase(here.ledger.url, async ({ execute }) => {
+        // Another route's delay is longer than that clock was ahead.
+        const isSlow = `(select id from payments where nonce = '${id.nonce}')`;
+        await execute(
+          `update payments set refund_after = ${(2 * year) / 1_000} where id = ${isSlow}`,
+        );
+        await execute(
+          `update refundable_payments set due_at = due_at + ${2 * year} where payment_id = ${isSlow}`,
+        );
+        await execute(
+          `update refundable_payments set due_at = due_at + ${year} where payment_id <> ${isSlow}`,
+        );
+      });
+      // As where the wall clock is set back.
+      passedMs = 120_000;
+      const soon = Date.now() + 2 * afterSeconds * 1_000;
+      await vi.waitFor(async () => expect(await due(here, soon)).toHaveLength(1), patience);
+      aheadMs = 2 * afterSeconds * 1_000;
       await vi.waitFor(async () => {
         expect(await begun(facilitator, here)).toHaveLength(1);
       }, patience);

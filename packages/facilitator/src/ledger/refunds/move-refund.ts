@@ -11,15 +11,11 @@ const isOpen = sql<SqlBool>`state not in ('final', 'void')`;
 /** Times of the next looks; `undefined` where nothing is to be looked at. */
 export interface NextLooks {
   refundAt: number | undefined;
-  /** Of the refund that is looked at last. */
-  latestAt: number | undefined;
   undeliveredAt: number | undefined;
-  /** Time of the undelivered payment that is looked at last, without its route's delay. */
-  undeliveredFrom: number | undefined;
 }
 
-/** A refundable payment's time without its route's delay: about that of its sale, or of a look. */
-const dueFrom = sql<number>`due_at - 1000 * coalesce(
+/** Delay of a refundable payment's route, in milliseconds. */
+const afterMs = sql<number>`1000 * coalesce(
   (select refund_after from payments where payments.id = refundable_payments.payment_id), 0)`;
 
 /** Times of the next looks at the refunds of some networks, and at undelivered payments. */
@@ -30,44 +26,36 @@ export async function findNextLooks(
   const none = sql<SqlBool>`1 = 0`;
   const row = await db
     .selectNoFrom((select) => {
-      const open = select
-        .selectFrom("refunds")
-        .select("next_at")
-        .where(isOpen)
-        .where((where) =>
-          networks.length === 0 ? none : where("network", "in", dialect.among(networks)),
-        )
-        .limit(1);
       return [
-        open.orderBy("next_at").as("refund_at"),
-        open.orderBy("next_at", "desc").as("latest_at"),
+        select
+          .selectFrom("refunds")
+          .select("next_at")
+          .where(isOpen)
+          .where((where) =>
+            networks.length === 0 ? none : where("network", "in", dialect.among(networks)),
+          )
+          .orderBy("next_at")
+          .limit(1)
+          .as("refund_at"),
         select
           .selectFrom("refundable_payments")
           .select("due_at")
           .orderBy("due_at")
           .limit(1)
           .as("undelivered_at"),
-        select
-          .selectFrom("refundable_payments")
-          .select(dueFrom.as("due_from"))
-          .orderBy("due_at", "desc")
-          .limit(1)
-          .as("undelivered_from"),
       ];
     })
     .executeTakeFirst();
   return {
     refundAt: row?.refund_at ?? undefined,
-    latestAt: row?.latest_at ?? undefined,
     undeliveredAt: row?.undelivered_at ?? undefined,
-    undeliveredFrom: row?.undelivered_from ?? undefined,
   };
 }
 
 /**
- * Makes refunds and undelivered payments due that wait longer than any can: the clock of the
- * process that wrote them was far ahead. Any number of processes may do so: what is due is looked
- * at, and no more.
+ * Recalls refunds and undelivered payments that wait longer than any can: the clock of the process
+ * that wrote them was far ahead. A payment waits for its route's delay again. Where this process's
+ * clock is behind instead, a look by a right one restores the time of its sale.
  *
  * @returns their number
  */
@@ -84,9 +72,10 @@ export async function recallRefunds(
       .executeTakeFirst();
     const undelivered = await transaction
       .updateTable("refundable_payments")
-      .set({ due_at: now })
+      .set({ due_at: sql`${now} + ${afterMs}` })
       .where("due_at", ">", latestFrom)
-      .where(dueFrom, ">", latestFrom)
+      // Without its route's delay: about the time of its sale, or of a look.
+      .where(sql<number>`due_at - ${afterMs}`, ">", latestFrom)
       .executeTakeFirst();
     return Number(refunds.numUpdatedRows + undelivered.numUpdatedRows);
   });

@@ -18,7 +18,7 @@ import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import type { ReserveWish } from "../payments/reserve-request.ts";
-import { findNextLooks, recallRefunds } from "./move-refund.ts";
+import { recallRefunds } from "./move-refund.ts";
 import { refundUndelivered } from "./refund-undelivered.ts";
 
 const day = 86_400_000;
@@ -54,6 +54,11 @@ async function sell(ledger: LedgerContext, wanted: ReserveWish) {
 
 const release = (ledger: LedgerContext, token: string, isAbandoned: boolean) =>
   releasePayment(ledger, { token, payer, countsAgainstPayer: false, hasRun: true, isAbandoned });
+
+const recall = (ledger: LedgerContext) => {
+  const now = ledger.now();
+  return recallRefunds(ledger, { latest: now + day, latestFrom: now + day, now });
+};
 
 describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
   const { join, wait, read } = ledgerForEachTest(engine, {
@@ -138,14 +143,8 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
 
   it("begin soon after a clock that was far ahead is put back", async () => {
     const ledger = await join("one");
-    const recall = async () => {
-      const now = ledger.now();
-      const { undeliveredFrom = 0 } = await findNextLooks(ledger, []);
-      if (undeliveredFrom <= now + day) return 0;
-      return recallRefunds(ledger, { latest: now + day, latestFrom: now + day, now });
-    };
     const held = await sell(ledger, wish(promise()));
-    expect(await recall()).toBe(0);
+    expect(await recall(ledger)).toBe(0);
     wait(year);
     // Its request holds it: it is looked at again.
     expect(await refundUndelivered(ledger, limits)).toEqual([]);
@@ -154,12 +153,28 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
     for (const { token } of [held, later]) await release(ledger, token, false);
     wait(2_000);
     expect(await refundUndelivered(ledger, limits)).toEqual([]);
-    expect(await recall()).toBe(2);
-    expect(await recall()).toBe(0);
-    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: held.id }]);
-    // That of a sale in the future has its whole time from now on.
+    expect(await recall(ledger)).toBe(2);
+    expect(await recall(ledger)).toBe(0);
+    // Each has its whole time from now on.
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
     wait(2_000);
-    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: later.id }]);
+    const begun = await refundUndelivered(ledger, limits);
+    expect(begun.map(({ payment_id }) => payment_id).sort()).toEqual([held.id, later.id].sort());
+  });
+
+  it("begin not before their time, though a clock was far behind for a moment", async () => {
+    const ledger = await join("one");
+    const { token, id } = await sell(ledger, wish(promise()));
+    await release(ledger, token, false);
+    const soldAt = ledger.now();
+    wait(-3 * day);
+    await recall(ledger);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    wait(3 * day);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    expect(await read(sql`select queued_at from payments`)).toMatchObject([{ queued_at: soldAt }]);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
   });
 
   it("begin up to the limit of all payers together in a day, and go on the day after", async () => {

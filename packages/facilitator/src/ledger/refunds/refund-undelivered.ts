@@ -138,18 +138,10 @@ async function refundOne(
   if (payment.is_abandoned === 1 && payment.refunds_abandoned !== 1) return drop();
   if (dialect.amount.decode(payment.value) < 2n * gasCost) return drop();
   // The row has the time of its first reservation, which may not have been that of its sale.
-  const afterMs = (payment.refund_after ?? 0) * 1000;
   const queuedAt = payment.queued_at ?? 0;
-  // A clock far ahead has written it: its buyer has the whole time again.
-  if (queuedAt > now + dayMs) {
-    await transaction
-      .updateTable("payments")
-      .set({ queued_at: now })
-      .where("id", "=", id)
-      .execute();
-    return postpone(now + afterMs);
-  }
-  if (queuedAt + afterMs > now) return postpone(queuedAt + afterMs);
+  const dueAt = queuedAt + (payment.refund_after ?? 0) * 1000;
+  // A sale of far ahead: this clock is wrong, or its own was. The row's `due_at` alone decides.
+  if (queuedAt <= now + dayMs && dueAt > now) return postpone(dueAt);
   const day = dayOf(now);
   const { count } = await transaction
     .selectFrom("refunds")
