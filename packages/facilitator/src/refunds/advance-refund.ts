@@ -142,6 +142,12 @@ async function findWait(
   if (needsReview) {
     return later(refunds, looks.rare, { state: "review", cause: "payer_has_code" });
   }
+  // A token without EIP-3009 shows no use, by a former float neither: it needs no float.
+  if (reading.isUnreadable) {
+    return (await lacksAuthorizations(settlement, row))
+      ? later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" })
+      : later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
+  }
   const isHeldElsewhere =
     row.float !== null &&
     row.float !== float &&
@@ -151,11 +157,6 @@ async function findWait(
   }
   if (await isFloatStopped(refunds.context.ledger.db, float)) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "stopped" });
-  }
-  if (reading.isUnreadable) {
-    return (await lacksAuthorizations(settlement, row))
-      ? later(refunds, looks.rare, { state: "manual", cause: "no_eip3009" })
-      : later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
   if (reading.balance === undefined) {
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });

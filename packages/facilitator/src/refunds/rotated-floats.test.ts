@@ -21,6 +21,8 @@ const begin = useRefundingDevnet();
 const timeout = 120_000;
 const otherKey = generatePrivateKey();
 const other = privateKeyToAccount(otherKey);
+/** Selector of `authorizationState(address,bytes32)`. */
+const authorizationState = "0xe94a0102";
 const blockSchema = z.object({ result: z.looseObject({}) });
 
 type Here = Awaited<ReturnType<typeof begin>>;
@@ -123,6 +125,32 @@ describe.each(enginesByDay("sqlite"))("a float that is replaced on %s", (engine)
       await becomes(facilitator, here, refund, { state: "final" });
       expect(await balanceOf(other.address)).toBe(9_000n);
       expect(await balanceOf(address)).toBe(10_000n);
+    },
+    timeout,
+  );
+
+  it(
+    "leaves refunds to their operator where the token turns out to lack EIP-3009",
+    async () => {
+      const here = await begin(engine);
+      const { start, devnet } = here;
+      let isReverting = false;
+      const node = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) =>
+        isReverting && method === "eth_call" && JSON.stringify(params).includes(authorizationState)
+          ? { error: { code: 3, message: "execution reverted", data: "0x" } }
+          : ask(),
+      );
+      onTestFinished(() => node.close());
+      const network = { ...withFloat.network, rpcUrls: [node.url] };
+      const first = await start({ network, refunds: { address: floatAccount.address } });
+      const payment = await settled(first, here);
+      const refund = await first.refunds.create({ payment, idempotencyKey: "1" });
+      await becomes(first, here, refund, { state: "unsigned" });
+      await first.refunds.exportUnsigned({ validForSeconds: 600 });
+      await first.close();
+      isReverting = true;
+      const second = await start({ network, refunds: { privateKey: otherKey } });
+      await becomes(second, here, refund, { state: "manual", cause: "no_eip3009" });
     },
     timeout,
   );
