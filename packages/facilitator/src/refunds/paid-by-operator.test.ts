@@ -132,6 +132,27 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
     timeout + patience.timeout,
   );
 
+  it(
+    "are not the operator's where a form that is over has been executed",
+    async () => {
+      const here = await begin(engine);
+      const facilitator = await here.start({ ...withFloat, refunds: { privateKey: floatKey } });
+      const payment = await settled(facilitator, here);
+      const refund = await facilitator.refunds.create({ payment, idempotencyKey: "one" });
+      await becomes(facilitator, here, refund, { state: "final" });
+      // As in a restored backup whose form is over, after a look at which nodes reverted.
+      await executeIn(here)(
+        `update refunds set state = 'manual', cause = 'no_eip3009', valid_before = amount,
+          next_at = 9000000000000`,
+      );
+      await here.devnet.mine(10);
+      await expect(facilitator.refunds.cancel(refund.id)).rejects.toMatchObject({
+        reason: "wrong_state",
+      });
+    },
+    timeout + patience.timeout,
+  );
+
   it.each([
     ["", false],
     [", in whichever block a node has placed it", true],

@@ -10,6 +10,7 @@ import type { LedgerSchema } from "../ledger/schema.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { askEach, isConfirmed } from "./is-confirmed.ts";
 import { isOver } from "./is-over.ts";
+import { readUses } from "./read-chain.ts";
 import { readLogsOf } from "./read-logs-of.ts";
 import { readReceiptAt } from "./read-receipt-at.ts";
 import { later, looks, type RefundsContext } from "./refunds-context.ts";
@@ -157,13 +158,14 @@ export async function cancelRefund(refunds: RefundsContext, row: RefundRow): Pro
 
 /**
  * No form of it was signed, or asked for elsewhere; or its nonce is used up without paying it. Or
- * its token lacks EIP-3009, and its last form is over at depth, at each endpoint that answers.
+ * its token lacks EIP-3009, and its last form is over at depth, at each endpoint that answers. One
+ * that shows the form as executed denies it: endpoints may have failed at the look that found none.
  */
 async function isWithoutSignature(
   { context: { ledger }, settlements }: RefundsContext,
   row: RefundRow,
 ): Promise<boolean> {
-  const { id, network, state, valid_before, cause } = row;
+  const { id, network, float, state, valid_before, cause } = row;
   if (state === "sent" || state === "confirmed" || state === "final" || state === "void") {
     return false;
   }
@@ -173,8 +175,11 @@ async function isWithoutSignature(
   const settlement = settlements.get(network);
   if (settlement === undefined) return false;
   const validBefore = ledger.dialect.amount.decode(valid_before);
-  return isConfirmed(settlement, { kind: "no use", of: id }, (endpoint, { number }) => {
-    const height = number - BigInt(settlement.network.finalAfter);
+  return isConfirmed(settlement, { kind: "no use", of: id }, async (endpoint, head) => {
+    const accounts = float === null ? [] : [float];
+    const { usedBy } = await readUses(endpoint, row, { accounts, blockNumber: head.number });
+    if (usedBy.length > 0) return false;
+    const height = head.number - BigInt(settlement.network.finalAfter);
     return isOver(ledger, { endpoint, height, validBefore });
   });
 }
