@@ -18,8 +18,9 @@ port=$(node -e 'const s = require("net").createServer().listen(0, () => { consol
 export BACKUPS=$place/backups PGDATA=$place/server PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres
 export COINSLOT_LEDGER=postgres://postgres@127.0.0.1:$port/coinslot
 mkdir "$BACKUPS" "$place/shop"
-mount -t tmpfs -o size=128m,mode=777 tmpfs "$BACKUPS"
-trap 'as_server pg_ctl stop -m immediate >/dev/null 2>&1; umount "$BACKUPS"; rm -rf "$place"' EXIT
+trap 'as_server pg_ctl stop -m immediate >/dev/null 2>&1 || true; umount "$BACKUPS" 2>/dev/null || true; rm -rf "$place"' EXIT
+mount -t tmpfs -o size=128m,mode=777 tmpfs "$BACKUPS" ||
+  { echo "Run this as root: only root may mount the disk that fills." >&2; exit 1; }
 
 # as_server COMMAND...: PostgreSQL refuses to run as root.
 as_server() {
@@ -112,6 +113,7 @@ block "Back up one database"
 
 block "Archive the log, once"
 block "Back up the server"
+block "Back up the server"
 mark 3 | psql --quiet "$COINSLOT_LEDGER"
 # Half a log file.
 fill 512K
@@ -120,6 +122,7 @@ psql --quiet --tuples-only --command="select pg_switch_wal()" postgres >/dev/nul
 becomes "failed_count > 0"
 clear_disk
 becomes "last_archived_wal >= '$file'"
+fails "Back up the server"
 sleep 1.1
 export MOMENT=$(psql --tuples-only --no-align --command="select now()" postgres)
 sleep 1.1
