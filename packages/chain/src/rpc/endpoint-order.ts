@@ -33,7 +33,7 @@ export interface EndpointOrder {
    */
   compareHeads(): Promise<ComparedHead[]>;
   isLagging(endpoint: RpcEndpoint): boolean;
-  /** Time until an endpoint may be used again; infinite when all serve another chain. */
+  /** Time until an endpoint may be used again. */
   soonestMs(): number;
 }
 

@@ -109,7 +109,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
   return {
     name: options.name,
     state: () => stateOf(context),
-    onTrial: () => breaker.state() === "half-open",
+    onTrial: () => breaker.state() === "half-open" || isPastWrongChain(context),
     restMs: () => Math.max(breaker.restMs(), wrongChainMs(context)),
     check: () => check(context),
     send: (calls, sendOptions) => send(context, calls, { mayStart, ...sendOptions }),
@@ -172,6 +172,11 @@ function wrongChainMs({ wrongChain, options }: EndpointContext): number {
   return wrongChain === undefined ? 0 : Math.max(0, wrongChain.until - options.clock.now());
 }
 
+/** True once its rest for another chain is over, until it serves the pool's again. */
+function isPastWrongChain(context: EndpointContext): boolean {
+  return context.wrongChain !== undefined && wrongChainMs(context) === 0;
+}
+
 async function send(
   context: EndpointContext,
   calls: readonly RpcCall[],
@@ -208,6 +213,8 @@ async function readChainId(context: EndpointContext): Promise<void> {
     const rests = context.wrongChain?.rests ?? 0;
     const restMs = Math.min(wrongChainRestMs * 2 ** rests, maxWrongChainRestMs);
     context.wrongChain = { rests: rests + 1, until: clock.now() + restMs };
+    // A head of the other chain says nothing about the pool's.
+    context.head = undefined;
     context.problem = new RpcWrongChainError({ name, expected, actual });
     emit({ type: "endpoint-wrong-chain", endpoint: name.number, chainId: actual });
   } else if (outcome.ok || outcome.error instanceof RpcResponseError) {

@@ -122,8 +122,8 @@ export type EndpointProblem = RpcEndpointError | RpcWrongChainError;
 /** No endpoint gave an answer. `failures` holds the failure of each of them, in order. */
 export class RpcUnavailableError extends RpcError {
   override readonly name = "RpcUnavailableError";
-  /** `false` when every endpoint serves another chain. */
-  readonly retryable: boolean;
+  /** Also where every endpoint serves another chain: each is asked again. */
+  readonly retryable = true;
   readonly failures: readonly EndpointProblem[];
   /** True if a node may have seen the request all the same; matters for transactions. */
   readonly maybeSent: boolean;
@@ -142,8 +142,6 @@ export class RpcUnavailableError extends RpcError {
       { cause: new AggregateError(options.failures) },
     );
     this.failures = options.failures;
-    this.retryable =
-      options.failures.length === 0 || options.failures.some((each) => each.retryable);
     this.maybeSent = options.failures.some(
       (failure) => failure instanceof RpcEndpointError && failure.maybeSent,
     );

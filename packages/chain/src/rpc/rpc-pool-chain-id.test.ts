@@ -31,13 +31,13 @@ describe("the chain id", () => {
     expect(second.requests).toEqual([["eth_chainId"], ["eth_blockNumber"]]);
   });
 
-  it("is a permanent error when it is wrong everywhere", async () => {
+  it("is an error that passes when it is wrong everywhere, since each is asked again", async () => {
     const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
     first.set(answerMethod("eth_chainId", "0x1"));
 
     const error = await rejectionOf(pool.request(readHead));
 
-    expect(error).toMatchObject({ retryable: false });
+    expect(error).toMatchObject({ retryable: true });
     expect(error instanceof RpcUnavailableError && error.failures[0]).toBeInstanceOf(
       RpcWrongChainError,
     );

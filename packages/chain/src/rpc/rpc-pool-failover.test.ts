@@ -139,7 +139,8 @@ describe("a failing RPC endpoint", () => {
     first.set(answerStatus(500));
     await pool.request(readHead);
 
-    first.set(answerMethod("eth_chainId", "0x1"));
+    const wrong = answerMethod("eth_chainId", "0x1");
+    first.set(wrong);
     await expect
       .poll(async () => {
         await pool.request(readHead);
@@ -147,9 +148,20 @@ describe("a failing RPC endpoint", () => {
       })
       .toBe("wrong-chain");
 
+    // Its trial runs beside the request, which does not wait for it.
+    let answer: (() => void) | undefined;
+    first.set(
+      (exchange) =>
+        new Promise<void>((resolve) => {
+          answer = () => resolve(wrong(exchange));
+        }),
+    );
     passedMs += 15_000;
     await pool.request(readHead);
-    expect(pool.status()[0]).toMatchObject({ state: "wrong-chain", lastFailure: "wrong-chain" });
+    await expect.poll(() => answer).toBeDefined();
+    answer?.();
+    await expect.poll(() => stateOf(pool, 1)).toBe("wrong-chain");
+    expect(pool.status()[0]).toMatchObject({ lastFailure: "wrong-chain", head: undefined });
     expect(pool.status()[0]?.restMs).toBeGreaterThan(15_000);
     first.set(honest);
     const asked = first.requests.length;
@@ -157,9 +169,10 @@ describe("a failing RPC endpoint", () => {
     expect(first.requests.length).toBe(asked);
 
     passedMs += 30_000;
+    await pool.request(readHead);
+    await expect.poll(() => stateOf(pool, 1)).toBe("ready");
     const others = second.requests.length;
     await pool.request(readHead);
-    expect(stateOf(pool, 1)).toBe("ready");
     expect(second.requests.length).toBe(others);
     expect(events.at(-1)).toEqual({ type: "endpoint-recovered", endpoint: 1 });
   });

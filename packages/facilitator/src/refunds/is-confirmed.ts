@@ -37,7 +37,7 @@ type Word = boolean | "behind" | undefined;
 /**
  * Confirmed if each endpoint that has a say confirms a fact of the chain, and at least one does.
  * What gives money away is not decided by one node's word. An endpoint that lacks the data has no
- * say, nor has one of another chain.
+ * say.
  *
  * Nothing is decided while an endpoint is behind: blocks above its head may be made up by another.
  * Nor while one does not answer, or returns malformed data: it may rest for a moment. One that is
