@@ -90,7 +90,10 @@ const perRow = 24;
 const openRows = 1_000;
 
 /** The tables that grow. */
-const tables = ["payments", "orders", "transactions", "broadcasts", "answers"];
+const tables = [
+  ...["payments", "orders", "transactions", "broadcasts", "answers"],
+  "refundable_payments",
+];
 
 type Work = (ledger: LedgerContext) => Promise<unknown>;
 
@@ -481,6 +484,9 @@ async function fill(db: Transaction<LedgerSchema>): Promise<void> {
       n, case when ${isConfirmed} then n end, case when ${isFinal} then n end,
       case when ${isFinal} then n end
     from generate_series(1, ${sql.lit(payments)}) n
+  `.execute(db);
+  await sql`
+    insert into refundable_payments (payment_id, due_at) select id, created_at from payments
   `.execute(db);
   await sql`
     insert into orders (payment_id, pay_to, valid_after, signature)
