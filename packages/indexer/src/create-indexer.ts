@@ -241,8 +241,13 @@ async function follow(
   const { database, tokens } = await store.opened();
   const contexts: ChainContext[] = [];
   for (const { chain, trusted, outvoted, progress } of chains) {
-    const { head_number, seen_at_ms } = await readChain(database, chain.chainId);
-    if (head_number !== null) trusted.recallHead(head_number, now() - seen_at_ms);
+    const { head_number, head_timestamp_ms, progress_at_ms } = await readChain(
+      database,
+      chain.chainId,
+    );
+    // A round of history goes on by an old head, and an outage makes no progress.
+    const headAt = Math.min(progress_at_ms, head_timestamp_ms ?? progress_at_ms);
+    if (head_number !== null) trusted.recallHead(head_number, now() - headAt);
     const checks = await readChecks(database.kysely, chain.chainId);
     contexts.push({
       chain,

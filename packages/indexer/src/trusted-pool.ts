@@ -79,7 +79,8 @@ export function createTrustedPool(
       }
       if (heads.length > 2 || head <= next + farBlocks) {
         second = next;
-        known = { head: Math.max(known?.head ?? 0, next), at: clock.now() };
+        // A lower one says nothing about the time of the highest.
+        if (known === undefined || next > known.head) known = { head: next, at: clock.now() };
         if (head <= next + farBlocks) return;
       } else if (known === undefined) {
         if (heads[0]?.endpoint === endpoint.endpoint) return accept(head);

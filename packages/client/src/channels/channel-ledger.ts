@@ -143,15 +143,14 @@ export async function lookAtChain(
   const kept = isDisputed ? smaller(balance, larger(known.balance, balance - added)) : balance;
   const mayBeThere = known.balance + (isOver ? added : 0n);
   const claimed = isByAll ? sums.claimed : smaller(sums.claimed, ceiling);
-  // One endpoint that lags shows none that has begun.
-  const withdrawal = seen.find((each) => each.withdrawal !== undefined)?.withdrawal;
-  const chain = { ...(seen[0] ?? first), ...sums, claimed, withdrawal };
+  const chain = { ...(seen[0] ?? first), ...sums, claimed };
   const after = store.update(record.id, (stored) => ({
     ...stored,
     balance: isProven ? kept : larger(kept, mayBeThere),
     claimed,
     deposit: isOver ? undefined : stored.deposit,
-    isWithdrawing: withdrawal !== undefined,
+    // An endpoint that lags shows none yet. Another's word has no voucher signed, and no more.
+    isWithdrawing: seen.some(({ withdrawal }) => withdrawal !== undefined),
   }));
   if (exposureOf(after) < exposureOf(known)) await lowerExposure(ledger, after);
   return { record: { ...after, balance }, chain };

@@ -231,8 +231,29 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
         "final",
       ]);
     }
-    const left = index.database.kysely.selectFrom("indexer_reverted").select("token_id");
-    expect(await left.execute()).toEqual([]);
+  });
+
+  it("is included again where another of its transaction is final, and it was missed", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    const both = [{ transaction: "a" }, { transaction: "a", log: 1 }];
+    await index.include(1, "1", [{ transaction: "z" }]);
+    await index.include(2, "2", both);
+    await index.rollBackTo(1);
+    await index.include(2, "3", both.slice(0, 1));
+    await index.finalise(2);
+    await index.verify(2);
+    await index.forget(2);
+    await index.include(2, "3", both, false);
+    await index.verify(2);
+    const events = await index.eventsOf("whk_a", { hasKey: true });
+    const ofSecond = events.filter((each) => each.includes(" a ") && each.endsWith(":1"));
+    expect(ofSecond.map((each) => each.split(" ")[0])).toEqual([
+      "included",
+      "reverted",
+      "included",
+      "final",
+    ]);
   });
 
   it("begins with the first block after an address is watched, and ends with what was sent", async () => {

@@ -10,7 +10,6 @@ import type { WriterLease } from "../store/writer-lease.ts";
 import { findUntold } from "./find-untold.ts";
 import { eventOf } from "./tell-events.ts";
 import {
-  deleteReverted,
   deleteTold,
   type Follower,
   finaliseTold,
@@ -72,7 +71,6 @@ export async function tellFinal(
   const final = rows.filter((row) => isAsTold(row, dialect));
   const gone = rows.filter((row) => !isAsTold(row, dialect));
   await finaliseTold(transaction, dialect, final);
-  await deleteReverted(transaction, dialect, followersOf(final));
   await deleteTold(transaction, dialect, gone);
   await insertReverted(transaction, dialect, gone);
   const followers = [...followersOf(gone), ...returned];

@@ -114,30 +114,6 @@ async function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<b
   return any !== undefined;
 }
 
-/** Forgets reverted transfers that are included again, and final. */
-export async function deleteReverted(
-  transaction: Transaction<IndexerSchema>,
-  dialect: Dialect,
-  rows: readonly Follower[],
-): Promise<void> {
-  if (rows.length === 0 || !(await isAnyReverted(transaction))) return;
-  const these = dialect.records(
-    "these",
-    { token_id: "integer", hash: "text", endpoint_id: "text", address: "text" },
-    rows.map(({ token_id, transaction_hash, endpoint_id, address }) => ({
-      token_id,
-      hash: hexOfBytes(transaction_hash),
-      endpoint_id,
-      address,
-    })),
-  );
-  await sql`
-    delete from indexer_reverted where (token_id, transaction_hash, endpoint_id, address) in (
-      select token_id, ${dialect.fromHex(sql.ref("these.hash"))}, endpoint_id, address from ${these}
-    )
-  `.execute(transaction);
-}
-
 /** Records the receivers of reverted transfers, to tell them where these are included again. */
 export async function insertReverted(
   transaction: Transaction<IndexerSchema>,

@@ -30,6 +30,7 @@ const settledTopic = channelSettlementAbi.flatMap((item) =>
 const blocksAtOnce = 1_000;
 /** Requests of one look to each endpoint, at most: the next look goes on. */
 const maxRequests = 50;
+const maxBlocks = blocksAtOnce * maxRequests;
 const warnEveryMs = 600_000;
 
 const quantity = z
@@ -96,14 +97,18 @@ export async function followPayouts(
   const heads = voters.map(({ head }) => Number(head.number));
   const final = Math.min(...heads) - finalAfter;
   if (final < 0) return;
-  // At a ledger's first start it is one node's word: that node may still call its head too high.
-  if (done > Math.min(...heads)) {
+  const lowest = Math.max(0, final - maxBlocks);
+  if (done > Math.max(...heads)) {
     logger.error(
       { network: place.network, block: done, heads, final },
-      "payouts were read above an endpoint's head: it is too low, or another was too high; they are read anew",
+      "payouts were read above all heads: a node's was too high; they are read anew",
     );
-    const lowest = Math.max(0, final - blocksAtOnce * maxRequests);
-    done = await rewindPayouts(ledger, { ...place, done, final, lowest });
+    done = await rewindPayouts(ledger, { ...place, done, posted: { upTo: final }, lowest });
+  } else if (done > Math.min(...heads) && done - final <= maxBlocks) {
+    // Progress begins by one node's head, which may stay too high. Or another is too low for a
+    // while: then what all have returned stays, and few blocks are read twice.
+    const posted = { since: lowest, upTo: done };
+    done = await rewindPayouts(ledger, { ...place, done, posted, lowest });
   }
   if (done >= final) {
     const isApart = Math.max(...heads) - Math.min(...heads) > finalAfter;

@@ -49,7 +49,8 @@ export async function beginPayouts(
 
 /**
  * Sets the progress back from a block that the chain may not have come to. It becomes that of the
- * last payout that was posted up to `final`, or `lowest` without one. None is posted twice by that.
+ * last payout that was posted within some blocks, or `lowest` without one. None is posted twice by
+ * that.
  *
  * The racer is another process that has done so, or has posted: the progress is no longer `done`.
  *
@@ -57,16 +58,21 @@ export async function beginPayouts(
  */
 export async function rewindPayouts(
   ledger: LedgerContext,
-  options: ChannelContract & { done: number; final: number; lowest: number },
+  options: ChannelContract & {
+    done: number;
+    posted: { since?: number; upTo: number };
+    lowest: number;
+  },
 ): Promise<number> {
-  const { network, contract, done, final, lowest } = options;
+  const { network, contract, done, posted, lowest } = options;
   return ledger.write(async (transaction) => {
     const last = await transaction
       .selectFrom("channel_payouts")
       .select("block_number")
       .where("network", "=", network)
       .where("contract", "=", contract)
-      .where("block_number", "<=", final)
+      .where("block_number", ">=", posted.since ?? 0)
+      .where("block_number", "<=", posted.upTo)
       .orderBy("block_number", "desc")
       .limit(1)
       .executeTakeFirst();

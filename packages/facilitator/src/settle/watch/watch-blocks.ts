@@ -47,7 +47,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     nextEndsAt: new Map(),
     closing: undefined,
     searching: undefined,
-    changes: 0,
+    search: undefined,
     stopping: stopping.signal,
     onLost: (lost) => reportLost(watch, lost),
     failedAt: undefined,
@@ -108,6 +108,10 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
 
 function recordEvent(watch: WatchContext, event: BlockEvent): void {
   const { canonical, searchedTo, left, network } = watch;
+  // What is searched now counts as far as what has been searched before.
+  const keep = (to: bigint) => {
+    if (watch.search && watch.search.keptTo > to) watch.search.keptTo = to;
+  };
   if (event.type === "reorganised") {
     for (const { hash } of event.left) canonical.delete(hash);
     left.push(...event.left.map(({ number, hash }) => ({ number: Number(number), hash })));
@@ -117,6 +121,7 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
     for (const [id, height] of searchedTo) {
       if (lowest && height >= lowest.number) searchedTo.set(id, lowest.number - 1n);
     }
+    if (lowest) keep(lowest.number - 1n);
   }
   if (event.type === "advanced" || event.type === "reorganised") {
     for (const { hash } of event.entered) canonical.add(hash);
@@ -129,6 +134,7 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
       for (const [id, height] of searchedTo) {
         searchedTo.set(id, height - BigInt(network.finalAfter));
       }
+      if (watch.search) keep(watch.search.head - BigInt(network.finalAfter));
     }
   }
   const isUnknown = event.type === "reset" && event.reason === "deep-reorganisation";
@@ -136,9 +142,9 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
   if (isUnknown || event.type === "reachable") {
     canonical.clear();
     searchedTo.clear();
+    keep(-1n);
   }
   if (event.type === "reorganised" || event.type === "reset") watch.finalBlock = undefined;
-  if (event.type !== "advanced") watch.changes += 1;
   for (const oldest of canonical) {
     if (canonical.size <= maxCanonical) break;
     canonical.delete(oldest);

@@ -37,8 +37,8 @@ export interface WatchContext extends BlockWatchOptions {
   closing: Promise<void> | undefined;
   /** Set while failed payments are searched: the first endpoint may be slow, too. */
   searching: Promise<void> | undefined;
-  /** Number of events after which blocks that were searched have to be searched again. */
-  changes: number;
+  /** The head that is searched up to now, and the block up to which that counts so far. */
+  search: { head: bigint; keptTo: bigint } | undefined;
   /** Aborted by `RpcClosedError` when the watch stops. */
   stopping: AbortSignal;
   /** Called with closed payments that had been final. */

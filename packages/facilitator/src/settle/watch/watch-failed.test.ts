@@ -17,6 +17,9 @@ import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { watchFailed } from "./watch-failed.ts";
 
+/** A loaded machine may need longer than a second for a request. */
+const patience = { timeout: 30_000, interval: 20 };
+
 const { join } = ledgerForEachTest("sqlite");
 /** `authorizationState(address,bytes32)`, EIP-3009. */
 const stateSelector = "0xe94a0102";
@@ -76,7 +79,7 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
     nextEndsAt: new Map(),
     closing: undefined,
     searching: undefined,
-    changes: 0,
+    search: undefined,
     stopping: stopping.signal,
     onLost: () => undefined,
   };
@@ -308,7 +311,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     await beginLook();
     const { closing } = watch;
     expect(closing).toBeDefined();
-    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
     await beginLook();
     expect(watch.closing).toBe(closing);
     gate.open();
@@ -323,7 +326,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     await watchFailed(watch, await devnet.client.getBlockNumber());
     const { searching } = watch;
     expect(searching).toBeDefined();
-    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
     await watchFailed(watch, await devnet.client.getBlockNumber());
     expect(watch.searching).toBe(searching);
     gate.open();
@@ -331,18 +334,23 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(await look()).toBe("confirmed");
   });
 
-  it("is searched again where the chain has changed meanwhile", async () => {
+  it.each([
+    ["all blocks may have left", (_head: bigint) => -1n, undefined],
+    ["blocks were missed", (head: bigint) => head - 2n, -2n],
+  ])("is searched again as far as %s meanwhile", async (_, kept, behind) => {
     const gate = createGate();
     const liar = gate.intercept(() => true);
     const options = { liar, validBefore: 2n ** 40n };
-    const { devnet, watch, look } = await hide((_, ask) => ask(), options);
-    await devnet.mine();
-    await watchFailed(watch, await devnet.client.getBlockNumber());
-    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
-    watch.changes += 1;
+    const { devnet, watch, look } = await hide((__, ask) => ask(), options);
+    await devnet.mine(5);
+    const head = await devnet.client.getBlockNumber();
+    await watchFailed(watch, head);
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
+    if (watch.search) watch.search.keptTo = kept(head);
     gate.open();
     await watch.searching;
-    expect(watch.searchedTo.size).toBe(0);
+    const [searched] = watch.searchedTo.values();
+    expect(searched).toBe(behind === undefined ? undefined : head + behind);
     await look();
     expect(watch.searchedTo.size).toBe(1);
   });
@@ -359,7 +367,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(await look()).toBe("watched");
     pass(60_000);
     await beginLook();
-    await vi.waitFor(() => expect(gate.waiting()).toBe(1));
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
     stop();
     await watch.closing;
     expect(await look()).toBe("watched");
@@ -378,8 +386,9 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     const lookUntilCut = () =>
       look(async () => {
         const before = gate.waiting();
-        await vi.waitFor(() =>
-          expect(watch.closing === undefined || gate.waiting() === before + 2).toBe(true),
+        await vi.waitFor(
+          () => expect(watch.closing === undefined || gate.waiting() === before + 2).toBe(true),
+          patience,
         );
         cut();
       });

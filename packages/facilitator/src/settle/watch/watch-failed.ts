@@ -23,7 +23,7 @@ export interface FailedWatch
     | "nextEndsAt"
     | "closing"
     | "searching"
-    | "changes"
+    | "search"
     | "stopping"
     | "onLost"
   > {
@@ -71,6 +71,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
     })
     .then(() => {
       watch.searching = undefined;
+      watch.search = undefined;
     });
 }
 
@@ -78,20 +79,25 @@ async function searchPage(
   watch: FailedWatch,
   { failed, page, head }: { failed: readonly OrderedPayment[]; page: string; head: bigint },
 ): Promise<void> {
-  const { searchedTo, changes } = watch;
+  const { searchedTo, network } = watch;
+  const current = { head, keptTo: head };
+  watch.search = current;
+  // Blocks may leave meanwhile, or be missed: what was final at the head stays searched.
+  const isKept = () => current.keptTo >= head - BigInt(network.finalAfter);
   // Between two polls of the chain, the sweeps have nothing new to search.
   const searchable = failed.filter(
     (each) => startOf(watch, each, head) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
   const found = await search(watch, searchable, head);
   const { unsettled, spent } = await recordExecutions(watch, found, head);
-  // Blocks may have left meanwhile.
-  if (watch.changes !== changes) return;
   for (const each of searchable) {
-    if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
+    if (!unsettled.has(each) && current.keptTo >= 0n) {
+      searchedTo.set(each.payment.id, current.keptTo);
+    }
   }
+  if (!isKept()) return;
   const over = await findOver(watch, { failed, found, head });
-  if (watch.changes !== changes) {
+  if (!isKept()) {
     // The one just read may have left.
     watch.finalBlock = undefined;
     return;
