@@ -34,7 +34,7 @@ export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome>
     const { destroy } = response;
     overrideMethods(response, {
       destroy(error?: Error) {
-        // The end of an answer that has gone out is told later.
+        // An answer that has gone out emits `finish` first.
         setImmediate(() => resolve("disconnected"));
         return destroy.call(response, error);
       },

@@ -165,14 +165,14 @@ interface ToldTable {
 }
 
 /**
- * A receiver that was told of transfers of an address in a transaction, and of their retraction.
- * Where the transaction is included again, it is told, also after `unwatch`.
+ * A receiver of `transfer.reverted` for an address in a transaction. Where the transaction is
+ * included again, it gets `transfer.included`, also after `unwatch`.
  */
 interface RevertedTable {
   token_id: number;
   transaction_hash: Uint8Array;
   endpoint_id: string;
-  /** In lowercase, as it was told. */
+  /** In lowercase, as in the event. */
   address: string;
   reverted_at_ms: number;
 }

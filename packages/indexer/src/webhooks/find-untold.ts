@@ -9,10 +9,9 @@ import { type Follower, readTold, type ToldRow } from "./told-transfers.ts";
 import { findWatchers } from "./watched-addresses.ts";
 
 /**
- * The stored transfers in the transactions of told ones that are gone. They are for the same
- * receivers, which do not know of them. A reindex finds such a transfer at another place than was
- * told before: the number of its log, or the hash of its block, was false. Or the reindex before
- * has missed it.
+ * The stored transfers in the transactions of reverted ones, for the same receivers. These have no
+ * event of them yet. A reindex finds such a transfer at another place than the event before has:
+ * the number of its log, or the hash of its block, was false. Or the reindex before has missed it.
  */
 export async function findUntold(
   transaction: Transaction<IndexerSchema>,

@@ -205,7 +205,7 @@ export async function forgetFinal(
 }
 
 /**
- * Forgets who was told of transfers that were reverted long ago: one step.
+ * Deletes the receivers of transfers that were reverted long ago: one step.
  *
  * @returns whether there may be more
  */
