@@ -225,6 +225,26 @@ describe("a withdrawal of a channel", () => {
     expect((await records())[0]).toMatchObject({ isWithdrawing: true });
   });
 
+  it("begins though a second endpoint shows one that has not, after a transaction that failed", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const { rpcUrl } = world.devnet();
+    const asked = toFunctionSelector("pendingWithdrawals(bytes32)").slice(2);
+    const word = (value: bigint) => value.toString(16).padStart(64, "0");
+    const liar = world.keep(
+      await startLyingNode(rpcUrl, ({ method, params }) =>
+        method === "eth_call" && JSON.stringify(params).includes(asked)
+          ? `0x${word(1n)}${word(2n ** 40n - 1n)}`
+          : undefined,
+      ),
+    );
+    const rpcUrls = { [plasma]: [rpcUrl, liar.url] };
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls });
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    (await openStore()).update(id, (stored) => ({ ...stored, isWithdrawing: true }));
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "begun" });
+  });
+
   it("shows what came back, though an endpoint does not show it yet", async () => {
     const seller = await sellerThatRefunds("silent");
     const node = await laggingNode("channels(bytes32)", 2);
