@@ -274,7 +274,7 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     /** Another failed payment, whose token is no contract. */
     const failOther = () =>
       failQueued(ledger, { network: devnet.network, asset: otherToken, validBefore: 1_000n });
-    return { devnet, watch, paid, beginLook, look, pass, cut, stop, failOther };
+    return { devnet, ledger, watch, paid, beginLook, look, pass, cut, stop, failOther };
   }
 
   it("is confirmed by another", async () => {
@@ -353,6 +353,27 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(searched).toBe(behind === undefined ? undefined : head + behind);
     await look();
     expect(watch.searchedTo.size).toBe(1);
+  });
+
+  it("is polled for again where it was queued while it was searched", async () => {
+    const gate = createGate();
+    const liar = gate.intercept(() => true);
+    const options = { liar, validBefore: 2n ** 40n };
+    const { devnet, ledger, watch, look } = await hide((_, ask) => ask(), options);
+    await devnet.mine();
+    const head = await devnet.client.getBlockNumber();
+    await watchFailed(watch, head);
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
+    const become = (state: "queued" | "failed") =>
+      ledger.db.updateTable("payments").set({ state }).execute();
+    await become("queued");
+    await watchFailed(watch, head);
+    expect(watch.failedAt).toBeUndefined();
+    gate.open();
+    await watch.searching;
+    await become("failed");
+    await look();
+    expect(watch.failedAt).toBeDefined();
   });
 
   it("is not closed by a search that ends with the watch", async () => {

@@ -58,9 +58,10 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
     watch.failedAt = undefined;
     return;
   }
-  if (failed.some(({ payment }) => !searchedTo.has(payment.id))) {
-    watch.failedAt = context.clock.now();
-  }
+  const isNews = failed.some(({ payment }) => !searchedTo.has(payment.id));
+  // It may have failed before, and have been queued while that was searched.
+  const isAgain = failed.length > 0 && watch.failedAt === undefined;
+  if (isNews || isAgain) watch.failedAt = context.clock.now();
   if (watch.searching !== undefined || watch.stopping.aborted) return;
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
   watch.searching = searchPage(watch, { failed, page, head })
