@@ -1,8 +1,10 @@
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 
-/** Facts that decide the time of the next poll. Times by this process's clock. */
+/**
+ * Facts that decide the time of the next poll. Times by this process's clock. The present one is
+ * none of them: each sweep plans anew, and would put the poll off.
+ */
 export interface PollFacts {
-  now: number;
   /** Time of the last read of the head. */
   lookedAt: number;
   head: bigint;
@@ -34,12 +36,14 @@ export interface PollFacts {
  *   often, up to `settlingMs`.
  */
 export function planPoll(facts: PollFacts): number {
-  const { now, lookedAt, head, blocks, blockTimeMs, finalAfter, settlingMs, idleMs } = facts;
+  const { lookedAt, head, blocks, blockTimeMs, finalAfter, settlingMs, idleMs } = facts;
   const { hasOverdue, overdueSince, failedAt } = facts;
-  const lessAndLess = (since: number) => Math.min(Math.max(settlingMs, now - since), idleMs);
+  const lessAndLess = (since: number) => Math.min(Math.max(settlingMs, lookedAt - since), idleMs);
   const times = [lookedAt + idleMs];
   if (hasOverdue) times.push(lookedAt + settlingMs);
-  if (overdueSince !== undefined) times.push(lookedAt + Math.min(now - overdueSince, settlingMs));
+  if (overdueSince !== undefined) {
+    times.push(lookedAt + Math.min(Math.max(0, lookedAt - overdueSince), settlingMs));
+  }
   if (failedAt !== undefined) times.push(lookedAt + lessAndLess(failedAt));
   const finalMs = finalAfter * blockTimeMs;
   if (blocks.length > 1) times.push(lookedAt + Math.max(blockTimeMs, finalMs / blocks.length));

@@ -187,7 +187,6 @@ async function followChain(watch: WatchContext): Promise<void> {
   watch.seenAt = new Map(known.map(({ hash }) => [hash, watch.seenAt.get(hash) ?? now]));
   const open = known.filter(({ number }) => number > Number(head) - network.finalAfter);
   const at = planPoll({
-    now,
     lookedAt: watch.lookedAt,
     head,
     blocks: open.map((block) => ({ ...block, seenAt: watch.seenAt.get(block.hash) ?? now })),
