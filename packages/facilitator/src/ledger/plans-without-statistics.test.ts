@@ -37,6 +37,7 @@ import { countQueued, findQueued, readQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import { getConcluded, getPayments } from "./queries/list-payments.ts";
 import { lookUpPayment } from "./queries/look-up-payments.ts";
+import { recallRefunds } from "./refunds/move-refund.ts";
 import type { LedgerSchema } from "./schema.ts";
 import {
   findHashes,
@@ -51,6 +52,7 @@ import { finaliseBlocks, findBlocks, undoBlocks } from "./transactions/undo-bloc
 /** Payments in the ledger, of 20 a transaction, of 4 transactions a block. */
 const payments = 200_000;
 const now = 100_000_000;
+const day = 86_400_000;
 /** The last of them, in each state. A transaction has 20 of `submitted` and of `confirmed`. */
 const recent = { reserved: 300, queued: 300, submitted: 300, failed: 300, confirmed: 4_000 };
 const notConfirmed = recent.reserved + recent.queued + recent.submitted + recent.failed;
@@ -301,13 +303,21 @@ describe("on postgres without statistics, no history is read", () => {
         // The first half has payments.
         const payers = Array.from({ length: 50 }, (_, n) => payerOf(n));
         const others = payers.map((payer): Hex => `0xff${payer.slice(4)}`);
-        const unused = { releases: 0, window_started_at: now - 2 * 86_400_000 };
+        const unused = { releases: 0, window_started_at: now - 2 * day };
         await ledger.db
           .insertInto("payers")
           .values([...payers, ...others].map((payer) => ({ payer, ...unused })))
           .onConflict((conflict) => conflict.column("payer").doUpdateSet(unused))
           .execute();
         expect(await forgetPayers(ledger, { after: "", limit: 100 })).toBe(others.at(-1));
+      },
+    ],
+    [
+      "refunds that wait too long",
+      1,
+      async (ledger) => {
+        const bounds = { latest: now, latestFrom: now + 2 * day, latestDue: now + 32 * day };
+        expect(await recallRefunds(ledger, { ...bounds, now })).toBe(0);
       },
     ],
     ["payments of dead processes", recent.reserved + recent.queued, releaseAbandoned],
@@ -474,7 +484,7 @@ async function fill(db: Transaction<LedgerSchema>): Promise<void> {
   await sql`
     insert into payments (id, network, asset, payer, nonce, value, valid_before, state, fingerprint,
       key_hash, token, owner, transaction_id, carried, is_alone, block_number, block_hash,
-      transaction_hash, created_at, confirmed_at, final_at, delivered_at)
+      transaction_hash, created_at, confirmed_at, final_at, delivered_at, refund_after)
     select lpad(n::text, 12, '0'), ${network}, ${asset}, '0x' || lpad(to_hex(n % 500), 40, '0'),
       '0x' || lpad(to_hex(n), 64, '0'), 10, case when ${isFinal} then 1 else 1e60 end, case ${state} else 'confirmed' end, 'GET /a',
       'key ' || n, case when ${isHeld} then 'token ' || n end, case when ${isHeld} then 'one' end,
@@ -482,11 +492,12 @@ async function fill(db: Transaction<LedgerSchema>): Promise<void> {
       case when ${isConfirmed} then (n + 79) / 80 end, case when ${isConfirmed} then ${block} end,
       case when ${isConfirmed} then '0x' || lpad(to_hex((n + 19) / 20), 64, '0') end,
       n, case when ${isConfirmed} then n end, case when ${isFinal} then n end,
-      case when ${isFinal} then n end
+      case when ${isFinal} then n end, ${sql.lit((10 * day) / 1_000)}
     from generate_series(1, ${sql.lit(payments)}) n
   `.execute(db);
   await sql`
-    insert into refundable_payments (payment_id, due_at) select id, created_at from payments
+    insert into refundable_payments (payment_id, due_at)
+    select id, created_at + ${sql.lit(10 * day)} from payments
   `.execute(db);
   await sql`
     insert into orders (payment_id, pay_to, valid_after, signature)

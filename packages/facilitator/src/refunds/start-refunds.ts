@@ -26,6 +26,8 @@ const floatsMs = 60_000;
 const never = Number.POSITIVE_INFINITY;
 /** A day is the longest pause, without a route's delay. Clocks may differ by as much. */
 const maxUndeliveredWaitMs = 2 * 86_400_000;
+/** The longest delay of a route. */
+const maxDelayMs = 30 * 86_400_000;
 /** The clock of a process that has died since may have put work off. */
 const recallMs = 3_600_000;
 /** A wall clock that is set back by more may have been far ahead. */
@@ -81,7 +83,11 @@ export function startRefunds(options: {
     const now = ledger.now();
     for (const [network, until] of rests) if (until <= clock.now()) rests.delete(network);
     const idle = [...settlements.keys()].filter((each) => !tracks.has(each) && !rests.has(each));
-    await recallIfDue(now);
+    try {
+      await recallIfDue(now);
+    } catch (err) {
+      if (!isStopped) logger.warn({ err }, "refunds that wait too long could not be recalled");
+    }
     const { refundAt, undeliveredAt } = await findNextLooks(ledger, idle);
     const dueAt = tracks.has("undelivered") ? undefined : undeliveredAt;
     const nextAt = Math.min(refundAt ?? never, dueAt ?? never);
@@ -185,10 +191,13 @@ function createRecall({ ledger, clock, logger, times }: SettlementContext) {
     const lastMs = offsetMs;
     offsetMs = now - clock.now();
     if (offsetMs >= lastMs - maxStepMs && clock.now() < recallAt) return;
-    recallAt = -never;
-    const bounds = { latest: now + maxWaitMs, latestFrom: now + maxUndeliveredWaitMs, now };
-    const count = await recallRefunds(ledger, bounds);
+    // Also where it fails: one that takes too long would hold up each look.
     recallAt = clock.now() + recallMs;
+    const latestFrom = now + maxUndeliveredWaitMs;
+    const count = await recallRefunds(ledger, {
+      ...{ latest: now + maxWaitMs, now },
+      ...{ latestFrom, latestDue: latestFrom + maxDelayMs },
+    });
     if (count === 0) return;
     logger.warn({ count }, "refunds waited for a time that a clock far ahead set; looking now");
   };

@@ -192,3 +192,37 @@ describe.each(enginesByDay("sqlite"))('refund: "undelivered" on %s', (engine) =>
     timeout,
   );
 });
+
+it(
+  "a payment is given back though those that a wrong clock put off cannot be recalled",
+  async () => {
+    const here = await begin("sqlite");
+    let [aheadMs, passedMs] = [0, 0];
+    const facilitator = await here.start({
+      ...withFloat,
+      now: () => Date.now() + aheadMs,
+      clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+      refunds: { privateKey: floatKey, automatic: { gasCost: 500n } },
+      times: { refundMs: 50 },
+    });
+    await facilitator.release(await sell(facilitator, here), "handler_failed");
+    const { id } = await sell(facilitator, here);
+    await withDatabase(here.ledger.url, async ({ execute }) => {
+      const year = 365 * 86_400_000;
+      await execute(
+        `update refundable_payments set due_at = due_at + ${year}
+        where payment_id = (select id from payments where nonce = '${id.nonce}')`,
+      );
+      await execute(
+        `create trigger failing before update of due_at on refundable_payments
+        when new.due_at < old.due_at begin select raise(abort, 'it takes too long'); end`,
+      );
+    });
+    aheadMs = afterSeconds * 1_000;
+    passedMs = aheadMs + 3_600_000;
+    await vi.waitFor(async () => {
+      expect(await begun(facilitator, here)).toHaveLength(1);
+    }, patience);
+  },
+  timeout,
+);

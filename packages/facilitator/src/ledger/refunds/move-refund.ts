@@ -3,6 +3,7 @@ import { type SqlBool, sql, type Transaction, type Updateable } from "kysely";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import type { RefundState, RefundsTable } from "../refunds-schema.ts";
 import type { LedgerSchema } from "../schema.ts";
+import { sortableIdAt } from "../sortable-id.ts";
 import type { RefundRow } from "./refund-row.ts";
 
 /** Written out, as in their partial index: SQLite uses it for no other form of the condition. */
@@ -57,27 +58,37 @@ export async function findNextLooks(
  * that wrote them was far ahead. A payment waits for its route's delay again. Where this process's
  * clock is behind instead, a look by a right one restores the time of its sale.
  *
+ * Payments within their route's delay are many, and none of them is read. So one that was sold by a
+ * right clock is found only where its time is past `latestDue`.
+ *
+ * @param bounds `latest`: of a refund. `latestFrom`: of a payment, without its route's delay;
+ * `latestDue`: with the longest one
  * @returns their number
  */
 export async function recallRefunds(
   ledger: LedgerContext,
-  { latest, latestFrom, now }: { latest: number; latestFrom: number; now: number },
+  bounds: { latest: number; latestFrom: number; latestDue: number; now: number },
 ): Promise<number> {
+  const { latest, latestFrom, latestDue, now } = bounds;
   return ledger.write(async (transaction) => {
+    const recallAbove = (column: "payment_id" | "due_at", bound: string | number) =>
+      transaction
+        .updateTable("refundable_payments")
+        .set({ due_at: sql`${now} + ${afterMs}` })
+        .where(column, ">", bound)
+        // Without its route's delay: about the time of its sale, or of a look.
+        .where(sql<number>`due_at - ${afterMs}`, ">", latestFrom)
+        .executeTakeFirst();
     const refunds = await transaction
       .updateTable("refunds")
       .set({ next_at: now })
       .where(isOpen)
       .where("next_at", ">", latest)
       .executeTakeFirst();
-    const undelivered = await transaction
-      .updateTable("refundable_payments")
-      .set({ due_at: sql`${now} + ${afterMs}` })
-      .where("due_at", ">", latestFrom)
-      // Without its route's delay: about the time of its sale, or of a look.
-      .where(sql<number>`due_at - ${afterMs}`, ">", latestFrom)
-      .executeTakeFirst();
-    return Number(refunds.numUpdatedRows + undelivered.numUpdatedRows);
+    // Ids begin with the time of the sale.
+    const sold = await recallAbove("payment_id", sortableIdAt(latestFrom));
+    const postponed = await recallAbove("due_at", latestDue);
+    return Number(refunds.numUpdatedRows + sold.numUpdatedRows + postponed.numUpdatedRows);
   });
 }
 

@@ -57,7 +57,8 @@ const release = (ledger: LedgerContext, token: string, isAbandoned: boolean) =>
 
 const recall = (ledger: LedgerContext) => {
   const now = ledger.now();
-  return recallRefunds(ledger, { latest: now + day, latestFrom: now + day, now });
+  const bounds = { latest: now + day, latestFrom: now + day, latestDue: now + 31 * day };
+  return recallRefunds(ledger, { ...bounds, now });
 };
 
 describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
@@ -160,6 +161,15 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
     wait(2_000);
     const begun = await refundUndelivered(ledger, limits);
     expect(begun.map(({ payment_id }) => payment_id).sort()).toEqual([held.id, later.id].sort());
+  });
+
+  it("are not recalled within their route's delay, however long it is", async () => {
+    const ledger = await join("one");
+    for (const afterSeconds of [(29 * day) / 1_000, (2 * year) / 1_000]) {
+      const sold = { ...promise().sold, refund: { afterSeconds, includeAbandoned: false } };
+      await sell(ledger, wish({ sold }));
+    }
+    expect(await recall(ledger)).toBe(0);
   });
 
   it("begin not before their time, though a clock was far behind for a moment", async () => {
