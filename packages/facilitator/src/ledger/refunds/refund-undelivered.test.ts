@@ -99,6 +99,19 @@ describe.each(engines)("refunds of undelivered payments on %s", (engine) => {
     expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: id }]);
   });
 
+  it("begin for a sale by a clock that was behind on the time of its outcome", async () => {
+    const ledger = await join("one");
+    wait(-10_000);
+    const token = await reserve(ledger, wish(promise()));
+    const queued = await enqueuePayment(ledger, { token, payer, order });
+    wait(10_000);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [queued?.id ?? ""], inclusion } }]);
+    await release(ledger, token, false);
+    expect(await refundUndelivered(ledger, limits)).toEqual([]);
+    wait(2_000);
+    expect(await refundUndelivered(ledger, limits)).toMatchObject([{ payment_id: queued?.id }]);
+  });
+
   it("are found among many that were delivered, at once", async () => {
     const ledger = await join("one");
     for (let index = 0; index < 120; index += 1) {

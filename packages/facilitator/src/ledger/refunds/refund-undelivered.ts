@@ -130,18 +130,22 @@ async function refundOne(
   const payment = await transaction
     .selectFrom("payments")
     .select(["state", "delivered_at", "is_abandoned", "refunds_abandoned", "refund_after"])
-    .select(["value", "queued_at", "network", "asset"])
+    .select(["value", "queued_at", "confirmed_at", "network", "asset"])
     .where("id", "=", id)
     .$call(dialect.forUpdate)
     .executeTakeFirst();
   if (payment?.state !== "confirmed" || payment.delivered_at !== null) return drop();
   if (payment.is_abandoned === 1 && payment.refunds_abandoned !== 1) return drop();
   if (dialect.amount.decode(payment.value) < 2n * gasCost) return drop();
-  // The row has the time of its first reservation, which may not have been that of its sale.
-  const queuedAt = payment.queued_at ?? 0;
-  const dueAt = queuedAt + (payment.refund_after ?? 0) * 1000;
-  // A sale of far ahead: this clock is wrong, or its own was. The row's `due_at` alone decides.
-  if (queuedAt <= now + dayMs && dueAt > now) return postpone(dueAt);
+  // The row has the time of its first reservation, which may not have been that of its sale. The
+  // clock of one of the two may have been behind. A time of far ahead: this clock is wrong, or its
+  // own was. Without another, the row's `due_at` alone decides.
+  const soldAt = [payment.queued_at, payment.confirmed_at].reduce<number>(
+    (last, at) => (at !== null && at <= now + dayMs ? Math.max(last, at) : last),
+    0,
+  );
+  const dueAt = soldAt + (payment.refund_after ?? 0) * 1000;
+  if (dueAt > now) return postpone(dueAt);
   const day = dayOf(now);
   const { count } = await transaction
     .selectFrom("refunds")
