@@ -144,6 +144,16 @@ describe.each(engines)("an admission on %s", (engine) => {
     });
   });
 
+  it("refuses a payer whose other payment is executed after the balance was read, by any false head", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]);
+    const earlier = { amount: 10n, blockNumber: balance.blockNumber - 1n };
+    const context = contextOf(ledger, rpc, 1_000_000_000n);
+    const admitted = await admitPayment(context, wish({ balance: earlier }));
+    expect(admitted).toMatchObject({ outcome: "over_committed" });
+  });
+
   it("writes once for a payer whose open payments alone exceed its balance", async () => {
     const ledger = await join("one");
     await queue(ledger);

@@ -62,13 +62,14 @@ export async function admitPayment(
 
 /**
  * The search for an execution begins at the trial's block, which is one node's word. An execution
- * far below the head is none of this sale.
+ * far below the head is none of this sale. The head is one node's word, too: the balance stays that
+ * of its own block, behind which the payer's other payments count.
  */
 function boundSearch(wish: ReserveWish, head: bigint | undefined): ReserveWish {
   const { balance } = wish;
   const oldest = (head ?? 0n) - maxSearchedBlocks;
   if (balance === undefined || balance.blockNumber >= oldest) return wish;
-  return { ...wish, balance: { ...balance, blockNumber: oldest } };
+  return { ...wish, unusedAtBlock: oldest };
 }
 
 /**

@@ -22,7 +22,7 @@ export function reservationRow(options: {
   runs: number;
 }): ReservationRow {
   const { request, dialect, owner, now, runs } = options;
-  const { id, order, balance } = request;
+  const { id, order } = request;
   return {
     id: request.paymentId,
     network: id.network,
@@ -37,7 +37,7 @@ export function reservationRow(options: {
     key_hash: request.keyHash ?? null,
     token: request.token,
     owner,
-    unused_at_block: balance ? Number(balance.blockNumber) : null,
+    unused_at_block: unusedAtBlockOf(request) ?? null,
     carried: 0,
     runs,
     is_alone: request.gasAtRisk === undefined ? 0 : 1,
@@ -51,6 +51,10 @@ export function reservationRow(options: {
     gas_share: null,
     ...refundColumns(request),
   };
+}
+
+function unusedAtBlockOf({ balance, unusedAtBlock }: ReserveRequest): number | undefined {
+  return balance && Number(unusedAtBlock ?? balance.blockNumber);
 }
 
 /** Only where a route gives back: one more column costs every other insert. */
@@ -79,7 +83,7 @@ export function reservedPayment(options: {
     state: request.order ? "queued" : "reserved",
     fingerprint: request.fingerprint,
     keyHash: request.keyHash,
-    unusedAtBlock: request.balance && Number(request.balance.blockNumber),
+    unusedAtBlock: unusedAtBlockOf(request),
     transactionId: undefined,
     attempts: 0,
     runs,

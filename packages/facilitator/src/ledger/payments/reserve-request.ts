@@ -15,6 +15,8 @@ export interface ReserveRequest extends ReservationRequest {
   validBefore: bigint;
   payTo: Address;
   balance?: BalanceReading | undefined;
+  /** A block above that of the balance from which an execution is searched. */
+  unusedAtBlock?: bigint | undefined;
   kind?: PaymentKind | undefined;
   sold?: SoldItem | undefined;
   /** Identity of the row, if a new one is written. */
