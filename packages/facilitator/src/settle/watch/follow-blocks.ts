@@ -1,17 +1,27 @@
-import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import { type BlockHeader, blockByNumber, blockHeaderSchema } from "@coinslot/chain";
 import {
   finaliseBlocks,
   type KnownBlock,
   undoBlocks,
 } from "../../ledger/transactions/undo-blocks.ts";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { maxAhead } from "../evidence/find-executions.ts";
 import { isOld } from "../evidence/is-stuck.ts";
+import { isAwaited, noteAnswer } from "../evidence/silences.ts";
 import { compareBlocks } from "./compare-blocks.ts";
 import type { WatchContext } from "./watch-context.ts";
 
+/** The part of the watch over blocks that follows those that are not final. */
+interface FollowWatch extends Pick<WatchContext, "canonical" | "farSince" | "onReorg"> {
+  context: Pick<SettlementContext, "ledger" | "metrics" | "logger" | "emit" | "clock" | "now"> & {
+    times: Pick<SettlementContext["times"], "disputeMs">;
+  };
+  network: Pick<SettlementNetwork, "network" | "rpc" | "finalAfter">;
+}
+
 /** Takes back the contents of blocks that have left the chain. */
 export async function takeBackBlocks(
-  { context, network, onReorg }: WatchContext,
+  { context, network, onReorg }: FollowWatch,
   blocks: readonly KnownBlock[],
 ): Promise<void> {
   const { ledger, metrics, logger, emit } = context;
@@ -37,7 +47,7 @@ export async function takeBackBlocks(
  * back, too: a node has made them up, and the chain would be as high in years.
  */
 export async function followBlocks(
-  watch: WatchContext,
+  watch: FollowWatch,
   known: readonly KnownBlock[],
   head: bigint,
 ): Promise<void> {
@@ -62,11 +72,11 @@ export async function followBlocks(
 }
 
 /**
- * Blocks that have been far above the head for `times.disputeMs`, and are so at each endpoint that
- * returns its own.
+ * Blocks that have been far above the head for `times.disputeMs`, and are so at each endpoint. One
+ * that does not return its head is awaited, for ten minutes at most.
  */
 async function findFarBlocks(
-  watch: WatchContext,
+  watch: FollowWatch,
   known: readonly KnownBlock[],
   head: bigint,
 ): Promise<KnownBlock[]> {
@@ -79,16 +89,9 @@ async function findFarBlocks(
   const { disputeMs } = context.times;
   const due = far.filter(({ hash }) => now - (farSince.get(hash) ?? now) >= disputeMs);
   if (due.length === 0) return [];
-  const heads = await Promise.all(
-    network.rpc.endpoints.map(async (endpoint) => {
-      const [answer] = await endpoint.requestMany([blockByNumber("latest")]);
-      return answer?.ok ? parseBlockHeader(answer.result) : undefined;
-    }),
-  );
+  const heads = await readHeads(watch);
   // One that is stuck shows nothing about newer blocks.
-  const heights = heads.flatMap((header) =>
-    header === undefined || isOld(header, context.now()) ? [] : header.number,
-  );
+  const heights = heads.flatMap((header) => (isOld(header, context.now()) ? [] : header.number));
   if (heights.length === 0) return [];
   const madeUp = due.filter((block) => heights.every((height) => isFarAbove(height)(block)));
   if (madeUp.length > 0) {
@@ -98,4 +101,22 @@ async function findFarBlocks(
     );
   }
   return madeUp;
+}
+
+/** The heads of the endpoints that have a say; none while one that does not answer is awaited. */
+async function readHeads({ context, network }: FollowWatch): Promise<BlockHeader[]> {
+  const heads = await Promise.all(
+    network.rpc.endpoints.map(async (endpoint) => {
+      try {
+        const header = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
+        noteAnswer(endpoint, ["head"]);
+        return header;
+      } catch (error) {
+        const silent = { network, endpoint, subjects: ["head"], error };
+        return isAwaited(context, silent) ? "awaited" : undefined;
+      }
+    }),
+  );
+  if (heads.includes("awaited")) return [];
+  return heads.flatMap((head) => (head === undefined || head === "awaited" ? [] : head));
 }
