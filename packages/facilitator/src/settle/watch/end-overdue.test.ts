@@ -1,8 +1,14 @@
-import { createRpcPool, type HttpPost, httpPost, systemClock } from "@coinslot/chain";
+import {
+  createRpcPool,
+  type HttpPost,
+  httpPost,
+  RpcClosedError,
+  systemClock,
+} from "@coinslot/chain";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type AuthorizationId, type Hex, toLowerHex } from "@coinslot/protocol";
 import { UpdateQueryNode } from "kysely";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import type { LedgerContext } from "../../ledger/ledger-context.ts";
 import { listPayments } from "../../ledger/queries/list-payments.ts";
@@ -17,6 +23,9 @@ import { createLateLogs } from "../evidence/late-logs.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { endOverdue } from "./end-overdue.ts";
+
+/** A loaded machine may need longer than a second for a request. */
+const patience = { timeout: 30_000, interval: 20 };
 
 const { join, wait } = ledgerForEachTest("sqlite");
 const states = ["queued", "submitted"] as const;
@@ -52,10 +61,14 @@ function countUpdates(ledger: LedgerContext) {
   return { counted, updates: () => updates };
 }
 
+let transactions = 0;
 /** Moves queued payments into a transaction. */
 async function carry(ledger: LedgerContext, ids: readonly string[]): Promise<void> {
-  const record = { ...transaction(0, ids), network: devnet.network };
-  expect(await storeTransaction(ledger, await takeLease(ledger), record)).toBe("stored");
+  const record = { ...transaction(transactions, ids), network: devnet.network };
+  transactions += 1;
+  const lease = await takeLease(ledger);
+  expect(await storeTransaction(ledger, lease, record)).toBe("stored");
+  await ledger.leases.release(lease);
 }
 
 /** A ledger, and the watch's look at payments past their time. */
@@ -76,7 +89,24 @@ async function begin(
   let now = Date.now;
   const lateLogs = createLateLogs({ now: () => nowMs });
   const { serveAfter = 0 } = options;
-  const watch = { finalBlock: undefined, overdueAfter: { queued: "", submitted: "" } };
+  const stopping = new AbortController();
+  const watch: Parameters<typeof endOverdue>[0]["watch"] = {
+    finalBlock: undefined,
+    overdueAfter: { queued: "", submitted: "" },
+    explaining: { queued: undefined, submitted: undefined },
+    stopping: stopping.signal,
+  };
+  /** `aheadSeconds`: a lie about the head's time. */
+  const beginLook = async ({ aheadSeconds = 0n } = {}) => {
+    const { number, timestamp } = await devnet.client.getBlock();
+    return endOverdue({
+      context: { ledger: counted, notifier, logger: silentLogger, now },
+      network: { network, rpc: pool, finalAfter: 0, serveAfter: () => serveAfter, lateLogs },
+      watch,
+      head: { number, timestamp: timestamp + aheadSeconds },
+    });
+  };
+  const whenExplained = () => Promise.all(Object.values(watch.explaining));
   return {
     ledger,
     updates,
@@ -124,16 +154,15 @@ async function begin(
       if (state === "submitted") await carry(ledger, [id]);
       return submitAsStranger({ devnet }, paid);
     },
-    /** `aheadSeconds`: a lie about the head's time. */
-    async look({ aheadSeconds = 0n } = {}) {
-      const { number, timestamp } = await devnet.client.getBlock();
-      return endOverdue({
-        context: { ledger: counted, notifier, logger: silentLogger, now },
-        network: { network, rpc: pool, finalAfter: 0, serveAfter: () => serveAfter, lateLogs },
-        watch,
-        head: { number, timestamp: timestamp + aheadSeconds },
-      });
+    beginLook,
+    whenExplained,
+    /** A look, with the end of what runs beside it. */
+    async look(lie: Parameters<typeof beginLook>[0] = {}) {
+      const undecided = await beginLook(lie);
+      await whenExplained();
+      return undecided;
     },
+    stop: () => stopping.abort(new RpcClosedError(chainId)),
     standing: async () => {
       const { payments } = await listPayments(ledger, {});
       return payments.map(({ state, reason }) => reason ?? state);
@@ -170,6 +199,25 @@ async function startPrunedNode({ hides }: { hides: boolean }): Promise<string> {
   });
   onTestFinished(() => proxy.close());
   return proxy.url;
+}
+
+/** A node whose logs wait until it is opened. */
+async function startSlowNode() {
+  let waiting = 0;
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    if (method === "eth_getLogs") {
+      waiting += 1;
+      await opened;
+    }
+    return ask();
+  });
+  onTestFinished(() => proxy.close());
+  onTestFinished(open);
+  return { url: proxy.url, open, waiting: () => waiting };
 }
 
 it("ends any number of overdue payments of a state with one batch of calls and one update", async () => {
@@ -247,8 +295,9 @@ describe.each(states)("a %s payment past its time that another sender has execut
     }
     expect(await standing()).toEqual([state]);
     logs.are = "true";
-    expect(await look()).toEqual({ queued: false, submitted: false });
+    await look();
     expect(await standing()).toEqual(["confirmed"]);
+    expect(await look()).toEqual({ queued: false, submitted: false });
   });
 
   it.each([
@@ -278,8 +327,38 @@ describe.each(states)("a %s payment past its time that another sender has execut
     expect(await look()).toMatchObject({ [state]: true });
     expect(await standing()).toEqual([state]);
     pass(1);
-    expect(await look()).toEqual({ queued: false, submitted: false });
+    await look();
     expect(await standing()).toEqual([alreadyUsed]);
+    expect(await look()).toEqual({ queued: false, submitted: false });
+  });
+
+  it("holds up no look while a node is slow with its logs", async () => {
+    const { url, open, waiting } = await startSlowNode();
+    const { add, addUsed, beginLook, whenExplained, look, standing } = await begin({ rpcUrl: url });
+    await addUsed(state);
+    expect(await beginLook()).toMatchObject({ [state]: true });
+    await vi.waitFor(() => expect(waiting()).toBe(1), patience);
+    wait(1);
+    await add(state, 1_000n);
+    expect(await beginLook()).toMatchObject({ [state]: true });
+    expect((await standing()).sort()).toEqual([expired, state].sort());
+    open();
+    await whenExplained();
+    expect((await standing()).sort()).toEqual(["confirmed", expired]);
+    expect(waiting()).toBe(1);
+    expect(await look()).toEqual({ queued: false, submitted: false });
+  });
+
+  it("is left as it is by a search that ends with the watch", async () => {
+    const { url, open, waiting } = await startSlowNode();
+    const { addUsed, beginLook, whenExplained, stop, standing } = await begin({ rpcUrl: url });
+    await addUsed(state);
+    await beginLook();
+    await vi.waitFor(() => expect(waiting()).toBe(1), patience);
+    stop();
+    await whenExplained();
+    expect(await standing()).toEqual([state]);
+    open();
   });
 
   it("is confirmed once enough blocks stand on its own", async () => {

@@ -10,6 +10,7 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
 import { isYoung, outcomeOf } from "../evidence/outcome-of.ts";
+import { poolWithSignal } from "../evidence/with-signal.ts";
 import { type FinalBlockReader, readFinalBlock } from "./final-block.ts";
 
 type OverdueContext = Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;
@@ -31,8 +32,14 @@ interface Undecided {
  */
 export type OverdueCursors = Record<keyof Undecided, string>;
 
+/** By state, set while logs explain its used payments: the first endpoint may be slow. */
+export type OverdueSearches = Record<keyof Undecided, Promise<void> | undefined>;
+
 interface OverdueWatch extends FinalBlockReader {
   readonly overdueAfter: OverdueCursors;
+  readonly explaining: OverdueSearches;
+  /** Ends the searches, by its reason. */
+  readonly stopping: AbortSignal;
 }
 
 /** Payments of a state that are read in one look. */
@@ -49,7 +56,8 @@ const maxAtOnce = 500;
  *   would hold its payers' commitments for ever.
  *
  * The clock says only that there may be such payments, so that the next head is read soon. One look
- * reads the state of all of them in one batch, and the logs of those that are used.
+ * reads the state of all of them in one batch. The logs of those that are used are read beside the
+ * watch, and these are undecided meanwhile.
  *
  * The racer is a planner whose clock is behind: it may store a transaction for a queued one
  * meanwhile. The outcome of a queued one therefore holds for `queued` alone.
@@ -110,19 +118,27 @@ async function findNext(
 async function endThose(options: {
   context: OverdueContext;
   network: OverdueNetwork;
+  watch: OverdueWatch;
   head: Head;
   state: keyof Undecided;
   overdue: readonly OrderedPayment[];
   /** Time of that block, in Unix seconds. */
   over: bigint | undefined;
 }): Promise<boolean> {
-  const { context, network, head, state, overdue, over } = options;
+  const { network, head, state, overdue, over } = options;
   const due = overdue.filter(({ payment }) => over !== undefined && payment.validBefore <= over);
   if (due.length === 0) return overdue.length > 0;
   const { unused, used, unanswered } = await readStates(network, due, head);
-  const outcomes = await explainUsed({ context, network, head, state, used, unanswered });
-  if (unused.length > 0) outcomes.push(expiryOf(unused, state));
-  if (outcomes.length === 0) return true;
+  if (used.length + unanswered.length > 0) beginToExplain({ ...options, used, unanswered });
+  const ended = unused.length === 0 ? 0 : await end(options, [expiryOf(unused, state)]);
+  return ended < overdue.length;
+}
+
+/** Records outcomes. Returns the number of payments that they have ended. */
+async function end(
+  { context, network, state }: Pick<ExplainOptions, "context" | "network" | "state">,
+  outcomes: readonly PaymentOutcomes[],
+): Promise<number> {
   const ended = await recordOutcomes(context.ledger, outcomes);
   context.notifier.publish(ended);
   if (ended.length > 0) {
@@ -131,7 +147,7 @@ async function endThose(options: {
       "payments that no transaction of ours has executed in time are ended",
     );
   }
-  return ended.length < overdue.length;
+  return ended.length;
 }
 
 /** One outcome for all payments that expire for the same reason: one statement records it. */
@@ -180,6 +196,33 @@ async function readStates(
   return states;
 }
 
+interface ExplainOptions extends Omit<States, "unused"> {
+  context: OverdueContext;
+  network: OverdueNetwork;
+  watch: OverdueWatch;
+  head: Head;
+  state: keyof Undecided;
+}
+
+/** One search of a state at a time. Each outcome is guarded by the state before. */
+function beginToExplain(options: ExplainOptions): void {
+  const { context, network, state } = options;
+  const { explaining, stopping } = options.watch;
+  if (explaining[state] !== undefined || stopping.aborted) return;
+  explaining[state] = explainUsed(options)
+    .then(async (outcomes) => {
+      if (outcomes.length > 0) await end(options, outcomes);
+    })
+    .catch((err: unknown) => {
+      if (stopping.aborted) return;
+      const fields = { err, network: network.network, state };
+      context.logger.warn(fields, "payments past their time could not be explained; retrying");
+    })
+    .then(() => {
+      explaining[state] = undefined;
+    });
+}
+
 /**
  * Outcomes by the logs. A payment whose logs cannot be read, or may be late, waits; so does one in
  * a block that is not deep enough.
@@ -188,16 +231,10 @@ async function readStates(
  * receipt. A queued one has no transaction that would end it otherwise. So its token must answer
  * within the time of late logs, and a use without an event fails it.
  */
-async function explainUsed(
-  options: Omit<States, "unused"> & {
-    context: OverdueContext;
-    network: OverdueNetwork;
-    head: Head;
-    state: keyof Undecided;
-  },
-): Promise<PaymentOutcomes[]> {
-  const { context, network, head, state, used, unanswered } = options;
-  const { rpc, finalAfter, serveAfter, lateLogs } = network;
+async function explainUsed(options: ExplainOptions): Promise<PaymentOutcomes[]> {
+  const { context, network, watch, head, state, used, unanswered } = options;
+  const { finalAfter, serveAfter, lateLogs } = network;
+  const rpc = poolWithSignal(network.rpc, watch.stopping);
   const isSearchable = ({ payment }: OrderedPayment) => payment.unusedAtBlock !== undefined;
   const unexplained = state === "queued" ? [...used, ...unanswered] : used.filter(isSearchable);
   const search = { rpc, toBlock: head.number, finalAfter, lateLogs };

@@ -21,6 +21,7 @@ import {
 import { isStuck } from "../evidence/is-stuck.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
 import { isAwaited, noteAnswer, type Subjects } from "../evidence/silences.ts";
+import { withSignal } from "../evidence/with-signal.ts";
 
 /** The part of the watch over blocks that these questions need. */
 interface EndsWatch {
@@ -224,12 +225,12 @@ async function withinTime<T>(
   if (stopping.aborted) stop();
   stopping.addEventListener("abort", stop, { once: true });
   const cancel = context.clock.setTimer(() => ending.abort(tooSlow(endpoint)), maxEndsMs);
+  const ended = withSignal(endpoint, signal);
   const limited: RpcEndpointHandle = {
-    ...endpoint,
-    request: (call, options) => endpoint.request(call, { ...options, signal }),
+    ...ended,
     async requestMany(calls, options) {
       try {
-        return await endpoint.requestMany(calls, { ...options, signal });
+        return await ended.requestMany(calls, options);
       } catch (error) {
         if (!(error instanceof RpcUnavailableError)) throw error;
         return calls.map(() => ({ ok: false, error, failures: [] }));

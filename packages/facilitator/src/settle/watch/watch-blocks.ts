@@ -54,6 +54,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     overdueSince: undefined,
     overdueAfter: { queued: "", submitted: "" },
     left: [],
+    explaining: { queued: undefined, submitted: undefined },
     canonical: new Set(),
     seenAt: new Map(),
     farSince: new Map(),
@@ -99,8 +100,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       unsubscribe();
       stopping.abort(new RpcClosedError(network.chainId));
       await working.stop();
-      await watch.searching;
-      await watch.closing;
+      const { searching, closing, explaining } = watch;
+      await Promise.all([searching, closing, explaining.queued, explaining.submitted]);
       await keeper.stop();
     },
   };

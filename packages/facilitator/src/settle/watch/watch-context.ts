@@ -5,7 +5,7 @@ import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
-import type { OverdueCursors } from "./end-overdue.ts";
+import type { OverdueCursors, OverdueSearches } from "./end-overdue.ts";
 
 export interface BlockWatchOptions {
   context: SettlementContext;
@@ -50,6 +50,7 @@ export interface WatchContext extends BlockWatchOptions {
   overdueAfter: OverdueCursors;
   /** Blocks that have left the chain since the last round. */
   left: KnownBlock[];
+  explaining: OverdueSearches;
   /** Blocks known to be canonical. A block that came and went between two polls is not. */
   canonical: Set<Hex>;
   /** Blocks with payments that are not final, and when this process has found them. */

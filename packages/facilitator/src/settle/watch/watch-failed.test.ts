@@ -369,6 +369,19 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     await become("queued");
     await watchFailed(watch, head);
     expect(watch.failedAt).toBeUndefined();
+  it("is searched no more once the watch ends", async () => {
+    const gate = createGate();
+    const liar = gate.intercept(() => true);
+    const { devnet, watch, stop } = await hide((_, ask) => ask(), { liar });
+    await devnet.mine();
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
+    stop();
+    await watch.searching;
+    expect(watch.searchedTo.size).toBe(0);
+    gate.open();
+  });
+
     gate.open();
     await watch.searching;
     await become("failed");

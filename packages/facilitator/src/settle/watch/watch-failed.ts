@@ -7,6 +7,7 @@ import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { firstBlockOf, tryToFindExecutions } from "../evidence/find-executions.ts";
+import { poolWithSignal } from "../evidence/with-signal.ts";
 import { readFinalBlock } from "./final-block.ts";
 import { findEnds } from "./find-ends.ts";
 import type { WatchContext } from "./watch-context.ts";
@@ -115,7 +116,7 @@ async function search(
   const { context, network } = watch;
   if (payments.length === 0) return new Map();
   const found = await tryToFindExecutions({
-    rpc: network.rpc,
+    rpc: poolWithSignal(network.rpc, watch.stopping),
     payments,
     fromBlock: (each) => startOf(watch, each, head),
     toBlock: head,
