@@ -22,6 +22,8 @@ export interface WatchContext extends BlockWatchOptions {
   lease: Lease | undefined;
   /** Block up to which failed payments have been looked for. A reorganisation sets it back. */
   searchedTo: Map<string, bigint>;
+  /** Those of them whose older blocks no node has shown: they are asked for again at this time. */
+  searchAgainAt: Map<string, number>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
   /**
@@ -48,9 +50,9 @@ export interface WatchContext extends BlockWatchOptions {
   /** Time since when queued payments past their validity have been waiting for their end. */
   overdueSince: number | undefined;
   overdueAfter: OverdueCursors;
+  explaining: OverdueSearches;
   /** Blocks that have left the chain since the last round. */
   left: KnownBlock[];
-  explaining: OverdueSearches;
   /** Blocks known to be canonical. A block that came and went between two polls is not. */
   canonical: Set<Hex>;
   /** Blocks with payments that are not final, and when this process has found them. */

@@ -72,6 +72,7 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
     },
     network: { network, rpc, serveAfter: () => 0, finalAfter: 0 },
     searchedTo: new Map(),
+    searchAgainAt: new Map(),
     resumeAfter: "",
     failedAt: undefined,
     finalBlock: undefined,
@@ -237,6 +238,40 @@ it("a failed payment is confirmed beside an older one of its token, whose logs a
   expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
 });
 
+it("a failed payment is searched once a minute in blocks whose logs no node has", async () => {
+  const devnet = await startDevnet();
+  onTestFinished(() => devnet.stop());
+  const { client } = devnet;
+  let isPruned = true;
+  let refused = 0;
+  const proxy = await startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+    const answer = isPruned ? await pruning(call, ask) : await ask();
+    if (answer && "error" in answer) refused += 1;
+    return answer;
+  });
+  onTestFinished(() => proxy.close());
+  const { ledger, look, pass } = await begin({ ...devnet, rpcUrls: [proxy.url] });
+  const { id, paid } = await fail(devnet, ledger, { validBefore: 2n ** 40n });
+  await submitAsStranger({ devnet }, paid);
+  await mineRange(devnet);
+  const lookAtHead = async () => look(await client.getBlockNumber({ cacheTime: 0 }));
+  await lookAtHead();
+  const first = refused;
+  expect(first).toBeGreaterThan(0);
+  await lookAtHead();
+  await devnet.mine();
+  await lookAtHead();
+  expect(refused).toBe(first);
+  pass(60_000);
+  await lookAtHead();
+  expect(refused).toBeGreaterThan(first);
+  expect(await stateOf(ledger, id)).toBe("failed");
+  isPruned = false;
+  pass(60_000);
+  await lookAtHead();
+  expect(await stateOf(ledger, id)).toBe("confirmed");
+});
+
 describe("a failed payment whose execution the first endpoint hides", () => {
   /** The first endpoint shows no use of the payment, or another one. */
   async function hide(
@@ -334,6 +369,19 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     expect(await look()).toBe("confirmed");
   });
 
+  it("is searched no more once the watch ends", async () => {
+    const gate = createGate();
+    const liar = gate.intercept(() => true);
+    const { devnet, watch, stop } = await hide((_, ask) => ask(), { liar });
+    await devnet.mine();
+    await watchFailed(watch, await devnet.client.getBlockNumber());
+    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
+    stop();
+    await watch.searching;
+    expect(watch.searchedTo.size).toBe(0);
+    gate.open();
+  });
+
   it.each([
     ["all blocks may have left", (_head: bigint) => -1n, undefined],
     ["blocks were missed", (head: bigint) => head - 2n, -2n],
@@ -369,19 +417,6 @@ describe("a failed payment whose execution the first endpoint hides", () => {
     await become("queued");
     await watchFailed(watch, head);
     expect(watch.failedAt).toBeUndefined();
-  it("is searched no more once the watch ends", async () => {
-    const gate = createGate();
-    const liar = gate.intercept(() => true);
-    const { devnet, watch, stop } = await hide((_, ask) => ask(), { liar });
-    await devnet.mine();
-    await watchFailed(watch, await devnet.client.getBlockNumber());
-    await vi.waitFor(() => expect(gate.waiting()).toBe(1), patience);
-    stop();
-    await watch.searching;
-    expect(watch.searchedTo.size).toBe(0);
-    gate.open();
-  });
-
     gate.open();
     await watch.searching;
     await become("failed");

@@ -17,6 +17,7 @@ export interface FailedWatch
   extends Pick<
     WatchContext,
     | "searchedTo"
+    | "searchAgainAt"
     | "resumeAfter"
     | "failedAt"
     | "finalBlock"
@@ -43,6 +44,9 @@ const maxAtOnce = 500;
  */
 const lateBlocks = 8n;
 
+/** Pause before older logs that all nodes have pruned, or limit, are asked for again. */
+const againMs = 60_000;
+
 /**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
  * Both go on beside the watch: one page is searched at a time.
@@ -56,6 +60,7 @@ export async function watchFailed(watch: FailedWatch, head: bigint): Promise<voi
   });
   if (failed.length === 0 && watch.resumeAfter === "") {
     searchedTo.clear();
+    watch.searchAgainAt.clear();
     watch.failedAt = undefined;
     return;
   }
@@ -81,7 +86,12 @@ async function searchPage(
   watch: FailedWatch,
   { failed, page, head }: { failed: readonly OrderedPayment[]; page: string; head: bigint },
 ): Promise<void> {
-  const { searchedTo, network } = watch;
+  const { searchedTo, searchAgainAt, network } = watch;
+  const { clock } = watch.context;
+  for (const [id, at] of searchAgainAt) {
+    if (at <= clock.now() && searchAgainAt.delete(id) && searchedTo.has(id))
+      searchedTo.set(id, -1n);
+  }
   const current = { head, keptTo: head };
   watch.search = current;
   // Blocks may leave meanwhile, or be missed: what was final at the head stays searched.
@@ -93,9 +103,13 @@ async function searchPage(
   const found = await search(watch, searchable, head);
   const { unsettled, spent } = await recordExecutions(watch, found, head);
   for (const each of searchable) {
-    if (!unsettled.has(each) && current.keptTo >= 0n) {
-      searchedTo.set(each.payment.id, current.keptTo);
-    }
+    const { id } = each.payment;
+    const execution = found.get(each);
+    const isUnsearched = execution?.outcome === "unknown" && execution.isUnsearched === true;
+    if (current.keptTo < 0n || (unsettled.has(each) && !isUnsearched)) continue;
+    searchedTo.set(id, current.keptTo);
+    // From now on newer blocks alone: ranges that no node returns would be asked for each second.
+    if (isUnsearched) searchAgainAt.set(id, clock.now() + againMs);
   }
   if (!isKept()) return;
   const over = await findOver(watch, { failed, found, head });
