@@ -105,12 +105,14 @@ export async function learnCharged(
  * store keeps the balance before, for `locked`, until endpoints of two hosts agree that it is gone.
  * The booking of the exposure falls with it.
  *
+ * @param options.hasBegun true while a withdrawal is in a block that no endpoint may show yet
  * @returns the record with the balance to plan on, and the sums that count; `undefined` when no
  * endpoint returned the channel
  */
 export async function lookAtChain(
   ledger: ChannelLedger,
   record: ChannelRecord,
+  { hasBegun = false }: { hasBegun?: boolean | undefined } = {},
 ): Promise<SeenChannel | undefined> {
   const { context, store } = ledger;
   const nodes = context.chains.nodesOf(record.network);
@@ -149,8 +151,11 @@ export async function lookAtChain(
     balance: isProven ? kept : larger(kept, mayBeThere),
     claimed,
     deposit: isOver ? undefined : stored.deposit,
-    // An endpoint that lags shows none yet. Another's word has no voucher signed, and no more.
-    isWithdrawing: seen.some(({ withdrawal }) => withdrawal !== undefined),
+    // The first one may lag. The word of another keeps what was begun here, and begins nothing.
+    isWithdrawing:
+      chain.withdrawal !== undefined ||
+      (stored.isWithdrawing &&
+        (hasBegun || seen.some(({ withdrawal }) => withdrawal !== undefined))),
   }));
   if (exposureOf(after) < exposureOf(known)) await lowerExposure(ledger, after);
   return { record: { ...after, balance }, chain };
@@ -163,11 +168,17 @@ const pollIntervalMs = 500;
 /** Looks at the chain until it shows something; `undefined` where it does not. */
 export async function awaitChain(
   ledger: ChannelLedger,
-  wanted: { record: ChannelRecord; polls: number; isThere: (seen: SeenChannel) => boolean },
+  wanted: {
+    record: ChannelRecord;
+    polls: number;
+    isThere: (seen: SeenChannel) => boolean;
+    /** As for `lookAtChain`. */
+    hasBegun?: boolean;
+  },
 ): Promise<SeenChannel | undefined> {
-  const { record, polls, isThere } = wanted;
+  const { record, polls, isThere, hasBegun } = wanted;
   for (let count = 1; ; count += 1) {
-    const seen = await lookAtChain(ledger, record);
+    const seen = await lookAtChain(ledger, record, { hasBegun });
     if (seen !== undefined && isThere(seen)) return seen;
     if (count >= polls) return undefined;
     await ledger.context.wait(pollIntervalMs);

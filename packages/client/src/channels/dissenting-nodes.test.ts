@@ -12,6 +12,7 @@ const { world, inFolder, sellerOf, createFetch, records } = useChannels();
 const calls = {
   channel: toFunctionSelector("channels(bytes32)").slice(2),
   use: toFunctionSelector("authorizationState(address,bytes32)").slice(2),
+  withdrawal: toFunctionSelector("pendingWithdrawals(bytes32)").slice(2),
 };
 const no = `0x${"0".repeat(64)}`;
 const empty = `0x${"0".repeat(128)}`;
@@ -125,6 +126,20 @@ describe("a balance that a seller has given back unasked", () => {
     expect((await pay(seller.url)).status).toBe(402);
     expect((await records())[0]).toMatchObject({ ceiling: 2000n, balance: 1000n });
     expect(await openBookings()).toEqual([]);
+  });
+});
+
+describe("a withdrawal that a second endpoint alone shows", () => {
+  it("stops no purchase: this payer has begun none", async () => {
+    const seller = await sellerOf({ extra: () => ({ minDeposit: "2000" }) });
+    const pending = `0x${toHex(1n, { size: 32 }).slice(2)}${toHex(2n ** 40n - 1n, { size: 32 }).slice(2)}`;
+    const rpcUrls = await endpoints(({ text }) =>
+      text.includes(calls.withdrawal) ? pending : undefined,
+    );
+    const pay = createFetch({}, { rpcUrls });
+    for (let count = 0; count < 4; count += 1) expect((await pay(seller.url)).status).toBe(200);
+    expect(seller.paid.filter(({ payload }) => payload.type === "deposit")).toHaveLength(2);
+    expect(await records()).toMatchObject([{ isWithdrawing: false }]);
   });
 });
 

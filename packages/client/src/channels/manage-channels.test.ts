@@ -186,8 +186,12 @@ describe("a refund of a channel", () => {
   });
 });
 
-/** A node that shows what a function returned before the last transaction, this many times. */
-async function laggingNode(name: string, times: number): Promise<string> {
+/**
+ * A node that shows what a function returned before the last transaction, this many times.
+ *
+ * @param onLag called before each of these
+ */
+async function laggingNode(name: string, times: number, onLag?: () => void): Promise<string> {
   const asked = toFunctionSelector(name).slice(2);
   let before: unknown;
   let left = 0;
@@ -195,10 +199,26 @@ async function laggingNode(name: string, times: number): Promise<string> {
     if (method === "eth_sendRawTransaction") left = times;
     if (method !== "eth_call" || !JSON.stringify(params).includes(asked)) return undefined;
     if (left === 0) before = truth;
-    else left -= 1;
+    else {
+      left -= 1;
+      onLag?.();
+    }
     return before;
   });
   return world.keep(node).url;
+}
+
+/** Endpoints of which the second one shows a withdrawal that no payer has begun. */
+async function besideInventor() {
+  const { rpcUrl } = world.devnet();
+  const asked = toFunctionSelector("pendingWithdrawals(bytes32)").slice(2);
+  const word = (value: bigint) => value.toString(16).padStart(64, "0");
+  const inventor = await startLyingNode(rpcUrl, ({ method, params }) =>
+    method === "eth_call" && JSON.stringify(params).includes(asked)
+      ? `0x${word(1n)}${word(2n ** 40n - 1n)}`
+      : undefined,
+  );
+  return { [plasma]: [rpcUrl, world.keep(inventor).url] };
 }
 
 describe("a withdrawal of a channel", () => {
@@ -214,6 +234,19 @@ describe("a withdrawal of a channel", () => {
     expect(seller.paid).toHaveLength(1);
   });
 
+  it("is in the file at each moment of the wait for an endpoint to show it", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const store = await openStore();
+    const stored: (boolean | undefined)[] = [];
+    const note = () => stored.push(store.list()[0]?.isWithdrawing);
+    const node = await laggingNode("pendingWithdrawals(bytes32)", 3, note);
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls: { [plasma]: node } });
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    await pay.withdrawChannel(id);
+    expect(stored).toEqual([true, true, true]);
+  });
+
   it("that the file does not know is learnt from the chain", async () => {
     const seller = await sellerThatRefunds("silent");
     const pay = createFetch({}, withTransactions());
@@ -227,17 +260,7 @@ describe("a withdrawal of a channel", () => {
 
   it("begins though a second endpoint shows one that has not, after a transaction that failed", async () => {
     const seller = await sellerThatRefunds("silent");
-    const { rpcUrl } = world.devnet();
-    const asked = toFunctionSelector("pendingWithdrawals(bytes32)").slice(2);
-    const word = (value: bigint) => value.toString(16).padStart(64, "0");
-    const liar = world.keep(
-      await startLyingNode(rpcUrl, ({ method, params }) =>
-        method === "eth_call" && JSON.stringify(params).includes(asked)
-          ? `0x${word(1n)}${word(2n ** 40n - 1n)}`
-          : undefined,
-      ),
-    );
-    const rpcUrls = { [plasma]: [rpcUrl, liar.url] };
+    const rpcUrls = await besideInventor();
     const pay = createFetch({}, { ...withTransactions(), rpcUrls });
     await pay(seller.url);
     const [{ id = "0x" } = {}] = await records();
@@ -257,6 +280,21 @@ describe("a withdrawal of a channel", () => {
     await world.devnet().client.increaseTime({ seconds: 901 });
     await world.devnet().mine();
     expect(await pay.withdrawChannel(id)).toMatchObject({ state: "withdrawn", amount: 9000n });
+  });
+
+  it("stops no later purchase once it has ended, though a second endpoint shows one", async () => {
+    const seller = await sellerThatRefunds("silent");
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls: await besideInventor() });
+    await pay(seller.url);
+    const [{ id = "0x" } = {}] = await records();
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "begun" });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "unsupported_offer" });
+    const snapshot = await world.devnet().snapshot();
+    onTestFinished(() => world.devnet().revert(snapshot));
+    await world.devnet().client.increaseTime({ seconds: 901 });
+    await world.devnet().mine();
+    expect(await pay.withdrawChannel(id)).toMatchObject({ state: "withdrawn", amount: 9000n });
+    expect((await pay(seller.url)).status).toBe(200);
   });
 
   it("ends purchases by that channel, and leaves the seller what it has charged", async () => {

@@ -67,6 +67,8 @@ export async function withdrawOnLane(
     const isThere = (after: SeenChannel) => after.record.balance < record.balance;
     const after = await awaitChain(ledger, { record, polls: maxPolls, isThere });
     await freeExposure(ledger, record);
+    // It has ended, whatever an endpoint shows that lies or lags.
+    ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: false }));
     const left = after?.record.balance ?? record.balance;
     return { id, state: "withdrawn", amount: record.balance - left, transaction };
   }
@@ -82,9 +84,7 @@ export async function withdrawOnLane(
   const functionName = "initiateWithdraw";
   const transaction = await send(encodeFunctionData({ abi, functionName, args }));
   const isThere = (after: SeenChannel) => after.chain.withdrawal !== undefined;
-  const begun = await awaitChain(ledger, { record, polls: maxPolls, isThere });
-  // It has, whatever an endpoint shows that lags behind its block.
-  ledger.store.update(id, (stored) => ({ ...stored, isWithdrawing: true }));
+  const begun = await awaitChain(ledger, { record, polls: maxPolls, isThere, hasBegun: true });
   const { initiatedAt = chain.time } = begun?.chain.withdrawal ?? {};
   return {
     id,
