@@ -97,7 +97,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
   });
 
   it.each(waysToAnswer)(
-    "has a receipt and is private with %s",
+    "has a receipt, is private and delivered once with %s",
     async (_case, handler, own = {}) => {
       const shop = await open(handler);
       const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
@@ -109,8 +109,20 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
         true,
       );
       expect(answer.headers.get("Cache-Control")).toMatch(/^private/);
+      await answer.arrayBuffer();
+      await supertest(shop.url).get("/stream").set(own).set(headers).expect(402);
     },
   );
+
+  it("is delivered once by HEAD, with the length of the body that it lacks", async () => {
+    const shop = await open((_request, response) => void response.json({ forecast: "sun" }));
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`, {
+      init: { method: "HEAD" },
+    });
+    const answer = await supertest(shop.url).head("/stream").set(headers).expect(200);
+    expect(answer.get("Content-Length")).toBe("18");
+    await supertest(shop.url).head("/stream").set(headers).expect(402);
+  });
 
   it("is paid when its handler fails, and the same payment runs it again", async () => {
     let runs = 0;
@@ -127,21 +139,51 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("runs again with the same payment after its handler destroyed a response that never closes", async () => {
-    let runs = 0;
-    const shop = await open(
-      (_request, response) => {
-        runs += 1;
-        if (runs > 1) return void response.send(`run ${runs}`);
-        response.write("half");
-        response.destroy();
+  it.each<[string, RequestHandler]>([
+    ["destroyed", (_request, response) => void response.destroy()],
+    [
+      "threw in the middle of",
+      () => {
+        throw new Error("broken");
       },
-      (app) => app.use(neverClose),
-    );
+    ],
+    ["handed on an error of", (_request, _response, next) => next(new Error("broken"))],
+  ])(
+    "runs again with the same payment after its handler %s a response that never closes",
+    async (_case, fail) => {
+      let runs = 0;
+      const shop = await open(
+        (request, response, next) => {
+          runs += 1;
+          if (runs > 1) return void response.send(`run ${runs}`);
+          response.write("half");
+          return fail(request, response, next);
+        },
+        (app) => app.use(neverClose),
+      );
+      const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+      const lost = new AbortController();
+      const { body } = await fetch(`${shop.url}/stream`, { headers, signal: lost.signal });
+      await supertest(shop.url).get("/stream").set(headers).expect(200, "run 2");
+      expect(shop.facilitator.settled).toHaveLength(1);
+      lost.abort();
+      await body?.cancel().catch(() => undefined);
+    },
+  );
+
+  it("runs again with the same payment after its handler ended an answer below its length", async () => {
+    let runs = 0;
+    const shop = await open((_request, response) => {
+      runs += 1;
+      response.set("Content-Length", "10");
+      response.write("a half");
+      response.end(runs === 1 ? "" : "done");
+    });
     const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
     const lost = new AbortController();
     const { body } = await fetch(`${shop.url}/stream`, { headers, signal: lost.signal });
-    await supertest(shop.url).get("/stream").set(headers).expect(200, "run 2");
+    await supertest(shop.url).get("/stream").set(headers).expect(200, "a halfdone");
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
     expect(shop.facilitator.settled).toHaveLength(1);
     lost.abort();
     await body?.cancel().catch(() => undefined);

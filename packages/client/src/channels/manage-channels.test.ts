@@ -284,13 +284,17 @@ describe("a withdrawal of a channel", () => {
 
   it("stops no later purchase once it has ended, though a second endpoint shows one", async () => {
     const seller = await sellerThatRefunds("silent");
-    const pay = createFetch({}, { ...withTransactions(), rpcUrls: await besideInventor() });
+    const rpcUrls = await besideInventor();
+    let passedMs = 0;
+    const now = () => Date.now() + passedMs;
+    const pay = createFetch({}, { ...withTransactions(), rpcUrls, now });
     await pay(seller.url);
     const [{ id = "0x" } = {}] = await records();
     expect(await pay.withdrawChannel(id)).toMatchObject({ state: "begun" });
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "unsupported_offer" });
     const snapshot = await world.devnet().snapshot();
     onTestFinished(() => world.devnet().revert(snapshot));
+    passedMs = 901_000;
     await world.devnet().client.increaseTime({ seconds: 901 });
     await world.devnet().mine();
     expect(await pay.withdrawChannel(id)).toMatchObject({ state: "withdrawn", amount: 9000n });

@@ -4,7 +4,7 @@ import { leavePlace } from "../load/load.ts";
 import { internalError } from "../refusals.ts";
 import { ignoreLateWrites } from "../response/ignore-late-writes.ts";
 import { overrideMethods } from "../response/override-methods.ts";
-import { decorateHead, whenStreamed } from "../response/stream-response.ts";
+import { decorateHead, whenWritten } from "../response/stream-response.ts";
 import { isGone } from "../response/when-gone.ts";
 import type { ChannelSale } from "./channel-sale.ts";
 import { createChargedAmount } from "./charged-amount.ts";
@@ -15,7 +15,8 @@ import { overridesHeader } from "./settlement-overrides.ts";
 /** Outcome of a handler that answers freely. */
 export interface StreamedSale {
   /**
-   * `failed`: its status says so. `broken`: the handler has destroyed it. `left`: its buyer has.
+   * `failed`: its status says so. `broken`: the handler has destroyed it. `left`: its buyer has,
+   * or it has ended below its length.
    */
   outcome: "answered" | "failed" | "broken" | "left";
   /** The parts that it has charged; `undefined`: none, which means all. */
@@ -45,7 +46,7 @@ export async function streamAnswer(sale: ChannelSale, paid: Paid): Promise<Strea
   };
   progress.hasRun = true;
   leavePlace(load, place);
-  const sent = whenStreamed(response);
+  const sent = whenWritten(response);
   const isDestroyed = watchDestroy(response);
   decorateHead(response, () => {
     response.removeHeader(overridesHeader);

@@ -15,7 +15,7 @@ import type { MatchedPayment, PaidSale, Sale } from "../sale.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
 import { exposePaymentHeaders, makePrivate } from "./response-headers.ts";
-import { decorateHead, whenStreamed } from "./stream-response.ts";
+import { decorateHead, whenStreamed, whenWritten } from "./stream-response.ts";
 
 /** Sends the handler's answer with its receipt. The payment is used up once the answer is out. */
 export async function handOver(
@@ -60,7 +60,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
   };
   progress.hasRun = true;
   leavePlace(load, place);
-  const sent = whenStreamed(response);
+  const sent = whenWritten(response);
   decorateHead(response, () => decorate(sale, settlement));
   try {
     next();

@@ -1,6 +1,9 @@
 import type { ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { hasBody } from "../routes/head-form.ts";
 import { overrideMethods } from "./override-methods.ts";
 import { isGone, whenGone } from "./when-gone.ts";
+import { readArguments } from "./write-arguments.ts";
 import { applyHead } from "./write-head.ts";
 
 /** Adds headers of ours to the handler's head, just before it is sent. */
@@ -30,18 +33,63 @@ export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome>
       resolve("disconnected");
       return;
     }
-    const stopWaiting = whenGone(response, () => resolve("disconnected"));
-    const { destroy } = response;
-    overrideMethods(response, {
-      destroy(error?: Error) {
-        // An answer that has gone out emits `finish` first.
-        setImmediate(() => resolve("disconnected"));
-        return destroy.call(response, error);
-      },
-    });
+    const leave = () => resolve("disconnected");
+    const stopWaiting = whenGone(response, leave);
+    whenDestroyed(response, leave);
+    const { socket } = response.req;
+    // An adapter's own, which emits nothing. Express destroys it where a handler throws halfway.
+    const uncover = socket instanceof Socket ? undefined : whenDestroyed(socket, leave);
     response.once("finish", () => {
       stopWaiting();
+      uncover?.();
       resolve(response.statusCode < 400 ? "answered" : "failed");
     });
+  });
+}
+
+/**
+ * As `whenStreamed`, for an answer that a handler writes. One that it ends below the length of its
+ * head counts as disconnected: Node sends such a part without an error.
+ */
+export async function whenWritten(response: ServerResponse): Promise<StreamedOutcome> {
+  const isShort = watchLength(response);
+  const outcome = await whenStreamed(response);
+  return outcome === "answered" && isShort() ? "disconnected" : outcome;
+}
+
+function watchLength(response: ServerResponse): () => boolean {
+  const { write, end } = response;
+  let size = 0;
+  let isShort = false;
+  overrideMethods(response, {
+    write(...written: unknown[]) {
+      size += sizeOf(written);
+      return Reflect.apply(write, response, written);
+    },
+    end(...written: unknown[]) {
+      size += sizeOf(written);
+      // Before middleware outside may change both.
+      isShort = hasBody(response) && size < Number(response.getHeader("Content-Length"));
+      return Reflect.apply(end, response, written);
+    },
+  });
+  return () => isShort;
+}
+
+function sizeOf(written: readonly unknown[]): number {
+  const { chunk, encoding } = readArguments(written);
+  if (typeof chunk === "string") return Buffer.byteLength(chunk, encoding);
+  return chunk instanceof Uint8Array ? chunk.length : 0;
+}
+
+/** @returns ends the wait */
+function whenDestroyed(target: { destroy(error?: Error): unknown }, tell: () => void): () => void {
+  const { destroy } = target;
+  return overrideMethods(target, {
+    destroy(error?: Error) {
+      // An answer that has gone out emits `finish` first.
+      setImmediate(tell);
+      return destroy.call(target, error);
+    },
   });
 }

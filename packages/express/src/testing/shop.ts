@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import { type Listening, listen } from "@coinslot/devnet";
 import type { Facilitator } from "@coinslot/protocol";
 import { headerName, plasma, plasmaUsdt0 } from "@coinslot/protocol";
@@ -63,6 +64,9 @@ export async function openShop(config: {
 /** Makes the responses of paid requests those of an adapter for functions, which never close. */
 export const neverClose: RequestHandler = (request, response, next) => {
   if (request.get(headerName.paymentSignature) !== undefined) {
+    const { remoteAddress } = request.socket;
+    const socket = Object.assign(new PassThrough(), { remoteAddress, destroy: () => undefined });
+    Object.assign(request, { socket });
     Object.assign(response, { destroy: () => response });
   }
   next();
