@@ -1,5 +1,5 @@
 import { emptyRouterLike } from "./application-router.ts";
-import { problemOfPath } from "./path-dialect.ts";
+import { dialectOf, type PathDialect, problemOfPath } from "./path-dialect.ts";
 import { normalKeyPath } from "./path-forms.ts";
 import { createPathIndex } from "./path-index.ts";
 import type { Route } from "./read-routes.ts";
@@ -7,7 +7,7 @@ import type { RoutingSettings } from "./routing-settings.ts";
 
 /**
  * The first route that fits one of these paths, of those accepted; `malformed`: one of them cannot
- * be decoded.
+ * be decoded, or is too long for a key with several wildcards.
  */
 export type PathRouter = (
   method: string,
@@ -25,6 +25,8 @@ type VerbRouter = (path: string, accepts?: RouteFilter) => number | "malformed" 
  */
 const maxPaths = 500;
 const maxTarget = 1_000;
+/** Bound of a path, without its query, that is tried on a key with two wildcards. */
+const maxBesideWildcards = 1_000;
 
 /**
  * Looks routes up by method and path, with a router of another one's kind. Each of its routes only
@@ -72,6 +74,7 @@ export function createPathRouter(options: {
   // One router for each verb, so that every match ends its search, and the search is synchronous.
   function createVerbRouter(wanted: string): VerbRouter {
     const router = emptyRouterLike(options.router, settings);
+    const dialect = dialectOf(options.router);
     let found: number | "malformed" | undefined;
     const index = createPathIndex<Pattern>();
     routes.forEach(({ verb, path }, number) => {
@@ -94,7 +97,10 @@ export function createPathRouter(options: {
         const each = routes[number];
         return each !== undefined && accepts?.(each) !== false;
       });
-      route(path, patterns.flatMap(layersOf));
+      const isSlow = (each: Pattern) => isTooLong(pathname ?? path, each.path, dialect);
+      const slow = patterns.findIndex(isSlow);
+      route(path, patterns.slice(0, slow === -1 ? undefined : slow).flatMap(layersOf));
+      if (slow !== -1) found ??= "malformed";
       if (key === undefined) return found;
       // Paths come from outside: invented ones must not fill the memory.
       if (known.size >= maxPaths) known.clear();
@@ -146,6 +152,22 @@ interface Pattern {
   /** Of the route. */
   number: number;
   layers: object[] | undefined;
+}
+
+/** Plain segments at the start of a key. Behind `|` of Express 4, another expression begins. */
+const plainStart = /^(?:\/[\w.~%@,;=&'-]+)*(?=\/[^|]*$)/;
+
+/**
+ * Returns whether a router may take too long for a path. Two wildcards take quadratic time in
+ * Express 4 and the first versions of Express 5. A third one takes cubic time. Another start than
+ * that of the key is refused at once.
+ */
+function isTooLong(path: string, key: string, dialect: PathDialect): boolean {
+  const further = key.split("*").length - 3;
+  if (further < 0) return false;
+  const max = dialect === "Express 4" ? maxBesideWildcards / 5 ** further : maxBesideWildcards;
+  const [start = ""] = plainStart.exec(key) ?? [];
+  return path.length > max && path.toLowerCase().startsWith(start.toLowerCase());
 }
 
 /**
