@@ -2,11 +2,12 @@ import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
 import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
-import { backOff, firstRestMs, maxRestMs } from "../back-off.ts";
+import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { finalByHeads } from "../watch/final-by-heads.ts";
 import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
+import { noteDispute } from "./note-dispute.ts";
 import { type RefundedEvent, readRefunded, sumOf } from "./read-refunded.ts";
 import {
   failRefund,
@@ -45,8 +46,10 @@ export async function followRefund(
   }
   const dispute = memory.disputes.get(refund.id);
   if (dispute !== undefined && dispute.until > clock.now()) return undefined;
-  // Its logs become more with each block. While endpoints differ, they are not read again.
-  const events = dispute === undefined ? await readAndNote(channels, found) : undefined;
+  // Its logs become more with each block. While endpoints differ, they are not read again, but for
+  // the event that its buyer waits for.
+  const isRead = dispute === undefined || refund.event === undefined;
+  const events = isRead ? await readAndNote(channels, found) : undefined;
   const passed = { ...found, signed, events };
   return (await isFinal(channels, memory, passed)) ? passed : undefined;
 }
@@ -94,26 +97,17 @@ async function isFinal(
 
 /**
  * Ends it where each endpoint that has a say shows the nonce as passed, finally. Else a signature
- * may be good: it rests. One endpoint that differs for ever costs little, and is reported.
+ * may be good: it rests.
  */
 export async function concludeAgreed(
   channels: ChannelsContext,
   memory: RefundMemory,
   { votes, ...passed }: PassedRefund & { votes: ChannelVotes | undefined },
 ): Promise<void> {
-  const { context, settlement, place } = channels;
-  const { clock, logger } = context;
+  const { context, settlement } = channels;
   const { refund, signed, head } = passed;
   if (!isUnanimous(votes, ({ refundNonce }) => refundNonce > signed.nonce)) {
-    // A silent one is reported by itself, and asked again soon: its silence counts.
-    const isSilent = votes !== undefined && votes.awaited > 0;
-    const maxMs = isSilent ? firstRestMs : maxRestMs;
-    backOff(memory.disputes, refund.id, { now: clock.now(), maxMs });
-    if (isSilent) return;
-    return logger.warn(
-      { network: place.network, channel: refund.channelId },
-      "endpoints differ about the end of a channel's refund; the channel stays locked",
-    );
+    return noteDispute(context, memory, { refund, votes });
   }
   memory.disputes.delete(refund.id);
   const events = passed.events ?? (await readAndNote(channels, passed));
@@ -177,7 +171,9 @@ async function readFinal(
     const { head, atHead, refund } = found;
     const { channelId } = refund;
     const readings = { head, atHead: new Map([[channelId, atHead]]), now: clock.now() };
-    return (await finalByHeads(network, formerHeads, readings)).get(channelId);
+    const final = (await finalByHeads(network, formerHeads, readings)).get(channelId);
+    if (final !== undefined) formerHeads.delete(channelId);
+    return final;
   }
 }
 

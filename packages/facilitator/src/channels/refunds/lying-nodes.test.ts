@@ -154,6 +154,18 @@ describe.each(enginesByDay("sqlite"))(
       expect(await here.unlocked(facilitator, config, 8_000n)).toMatchObject({ state: "admitted" });
     });
 
+    it("returns its event that the node hid at first, while the other shows its nonce as unused", async () => {
+      lie = {};
+      lieOfOther = { refundNonce: 0n };
+      const asked = here.refund(facilitator, config, 6_000n);
+      await vi.waitFor(async () => {
+        expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
+      }, patience);
+      await watched(6);
+      lie = undefined;
+      expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+    });
+
     it("is signed for the chain's nonce, where the node shows one to come", async () => {
       lie = { refundNonce: 5n };
       const asked = here.refund(facilitator, config, 6_000n);
