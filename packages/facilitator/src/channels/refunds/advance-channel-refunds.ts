@@ -15,6 +15,8 @@ import {
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
 
+/** Endpoints are asked anew after this: a withdrawal may have ended since. */
+const maxVoteAgeMs = 60_000;
 const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
 
 /**
@@ -30,7 +32,7 @@ export async function advanceChannelRefunds(
   memory: RefundMemory,
   { open, isStopped }: { open: readonly OpenRefund[]; isStopped: () => boolean },
 ): Promise<void> {
-  const { logger } = channels.context;
+  const { clock, logger } = channels.context;
   const { finalAfter: depth } = channels.settlement.network;
   async function attempt({ network, channelId }: OpenRefund, advance: () => Promise<void>) {
     if (isStopped()) return;
@@ -50,6 +52,7 @@ export async function advanceChannelRefunds(
       if (found !== undefined) passed.push(found);
     });
   }
+  const votedAt = clock.now();
   const [votesOfLocked, votesOfPassed] = await Promise.all([
     readByEach(channels, { ids: locked.map(({ channelId }) => channelId) }),
     readByEach(channels, { ids: passed.map(({ refund }) => refund.channelId), depth }),
@@ -59,8 +62,12 @@ export async function advanceChannelRefunds(
     await attempt(each.refund, () => concludeAgreed(channels, memory, { ...each, votes }));
   }
   for (const refund of locked) {
-    const votes = votesOfLocked.get(refund.channelId);
-    await attempt(refund, () => signRefund(channels, refund, votes));
+    await attempt(refund, async () => {
+      const isOld = clock.now() - votedAt >= maxVoteAgeMs;
+      const { channelId } = refund;
+      const votes = isOld ? await readByEach(channels, { ids: [channelId] }) : votesOfLocked;
+      await signRefund(channels, refund, votes.get(channelId));
+    });
   }
 }
 
