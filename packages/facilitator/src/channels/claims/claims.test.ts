@@ -113,6 +113,22 @@ describe.each(enginesByDay("postgres"))("claims of channels, on %s", (engine) =>
     }, patience);
   });
 
+  it("are settled at once with a receiver that had no settle, also of little", async () => {
+    const facilitator = await here.start();
+    const before = await here.balanceOf(config.receiver);
+    await channels.deposit(config, 10_000n);
+    await here.buyOnce(facilitator, price, config);
+    await channels.withdraw(config, 10_000n);
+    await here.claimed(price, config);
+    await facilitator.close();
+    await here.devnet.mine(4);
+    await here.start();
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await here.balanceOf(config.receiver)).toBe(before + price);
+    }, patience);
+  });
+
   it("leave out a channel that cannot be claimed, and pay the others", async () => {
     const facilitator = await here.start({ mostAtRisk: 5_000n });
     const others = [channels.configOf(), channels.configOf()];

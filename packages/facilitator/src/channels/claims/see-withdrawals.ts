@@ -104,8 +104,9 @@ function findSighting(
   for (const vote of votes.get(channelId)?.readings ?? []) {
     const sighting: SightingId = `${channelId}/${vote.endpoint}`;
     const isClaimable = claimableOf(channel, vote) > vote.totalClaimed;
-    if (!isClaimable || moneyAtRisk(channel, vote) < claimCost || isUrgentAlike(due, vote))
-      continue;
+    const atRisk = moneyAtRisk(channel, vote);
+    const isWorth = atRisk > 0n && atRisk >= claimCost;
+    if (!isClaimable || !isWorth || isUrgentAlike(due, vote)) continue;
     if ((memory.sighted.get(sighting)?.until ?? 0) > clock.now()) {
       // It was not answered: it is looked for until then.
       if (before.has(sighting)) memory.seen.add(sighting);

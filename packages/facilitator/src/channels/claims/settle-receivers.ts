@@ -25,8 +25,8 @@ const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})
 
 /**
  * Sends claimed money to its receivers: once the claims are final, when the sum is worth it, else
- * daily. A settle of another sender leaves nothing to do. A node that fails for one receiver holds
- * up no other.
+ * daily, and the first time at once. A settle of another sender leaves nothing to do. A node that
+ * fails for one receiver holds up no other.
  *
  * @throws DatabaseError; what was stored stays
  */
@@ -55,8 +55,9 @@ async function settleOwed(channels: ChannelsContext, receiver: SettledReceiver):
   const pastMs = Math.abs(now - (last?.createdAt ?? now));
   if (last !== undefined && (last.isOpen || pastMs < pauseMs)) return;
   const owed = await readOwed(channels, receiver);
+  if (owed === 0n) return;
   const isWorth = owed >= channels.settings.claimCost * worthFactor;
-  const isDaily = owed > 0n && pastMs >= dayMs;
+  const isDaily = last === undefined || pastMs >= dayMs;
   if (isWorth || isDaily) await settle(channels, receiver, owed);
 }
 
