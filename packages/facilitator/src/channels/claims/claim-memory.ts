@@ -32,6 +32,10 @@ export interface ClaimMemory extends KnownReceivers {
   sighted: Rests<SightingId>;
   /** When heads far apart, for which payouts wait, were reported last, by the clock. */
   payoutsWarnedAt: number;
+  /** Since when each look has found a head below the progress of payouts, by the clock. */
+  payoutsBehindSince: number | undefined;
+  /** Since when no look has found an endpoint with the logs of the next payouts, by the clock. */
+  payoutsLostSince: number | undefined;
   /** Authorizers without a key that were reported. */
   reported: Set<Address>;
 }
@@ -52,6 +56,8 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     seen: new Set(),
     sighted: new Map(),
     payoutsWarnedAt: Number.NEGATIVE_INFINITY,
+    payoutsBehindSince: undefined,
+    payoutsLostSince: undefined,
     reported: new Set(),
     receivers: undefined,
   };

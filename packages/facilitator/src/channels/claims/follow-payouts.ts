@@ -1,14 +1,10 @@
-import type { RpcEndpointHandle, RpcRequester } from "@coinslot/chain";
-import { type BlockHeader, blockByNumber, blockHeaderSchema } from "@coinslot/chain";
 import {
-  addressSchema,
-  bytes32Schema,
-  channelSettlementAbi,
-  type Hex,
-  toLowerHex,
-} from "@coinslot/protocol";
-import { toEventSelector } from "viem";
-import * as z from "zod";
+  type BlockHeader,
+  blockByNumber,
+  blockHeaderSchema,
+  type RpcEndpointHandle,
+  RpcResponseError,
+} from "@coinslot/chain";
 import {
   beginPayouts,
   type Payout,
@@ -16,15 +12,11 @@ import {
   readPayoutProgress,
   rewindPayouts,
 } from "../../ledger/channels/channel-payouts.ts";
-import { isStuck } from "../../settle/evidence/is-stuck.ts";
+import { isOld, isStuck } from "../../settle/evidence/is-stuck.ts";
 import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { readEvents } from "../watch/read-events.ts";
+import { type PayoutRange, readPayouts } from "./read-payouts.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
-
-const settledTopic = channelSettlementAbi.flatMap((item) =>
-  item.type === "event" && item.name === "Settled" ? [toEventSelector(item)] : [],
-);
 
 /** Blocks of one request. */
 const blocksAtOnce = 1_000;
@@ -32,28 +24,17 @@ const blocksAtOnce = 1_000;
 const maxRequests = 50;
 const maxBlocks = blocksAtOnce * maxRequests;
 const warnEveryMs = 600_000;
+/** A head that is too low, or logs that are missing, may be so for a moment. */
+const patienceMs = 600_000;
 
-const quantity = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{1,13}$/)
-  .transform(Number);
-
-const settledSchema = z.array(
-  z.object({
-    address: addressSchema,
-    topics: z.tuple([bytes32Schema, bytes32Schema, bytes32Schema, bytes32Schema]),
-    data: bytes32Schema,
-    transactionHash: bytes32Schema,
-    blockHash: bytes32Schema,
-    blockNumber: quantity,
-    logIndex: quantity,
-  }),
-);
-
-/** Memory of one process about payouts. */
+/** Memory of one process about payouts. Times are by the clock. */
 interface PayoutMemory extends KnownReceivers {
-  /** When heads far apart were reported last, by the clock. */
+  /** When heads far apart were reported last. */
   payoutsWarnedAt: number;
+  /** Since when each look has found a head below the progress. */
+  payoutsBehindSince: number | undefined;
+  /** Since when each look has found no endpoint with the next logs. */
+  payoutsLostSince: number | undefined;
 }
 
 /**
@@ -74,8 +55,8 @@ export async function startPayouts({
 
 /**
  * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
- * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
- * after a pause.
+ * final. Anyone may have asked for it. It goes on where an earlier look ended. So a pause leaves
+ * out only those whose logs no endpoint has any more.
  *
  * No row is taken back, and no block is read again. So each endpoint that has a say has to return
  * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
@@ -89,46 +70,109 @@ export async function followPayouts(
   isStopped: () => boolean,
 ): Promise<void> {
   const { context, settlement, place } = channels;
-  const { ledger, logger } = context;
+  const { clock, ledger } = context;
   const { finalAfter } = settlement.network;
+  const { payoutsBehindSince: behindSince = clock.now() } = memory;
+  memory.payoutsBehindSince = undefined;
   let done = await readPayoutProgress(ledger, place);
   const voters = await findVoters(channels);
   if (voters.length === 0 || done === undefined) return;
   const heads = voters.map(({ head }) => Number(head.number));
   const final = Math.min(...heads) - finalAfter;
   if (final < 0) return;
-  const lowest = Math.max(0, final - maxBlocks);
-  if (done > Math.max(...heads)) {
-    logger.error(
-      { network: place.network, block: done, heads, final },
-      "payouts were read above all heads: a node's was too high; they are read anew",
-    );
-    done = await rewindPayouts(ledger, { ...place, done, posted: { upTo: final }, lowest });
-  } else if (done > Math.min(...heads) && done - final <= maxBlocks) {
-    // Progress begins by one node's head, which may stay too high. Or another is too low for a
-    // while: then what all have returned stays, and few blocks are read twice.
-    const posted = { since: lowest, upTo: done };
-    done = await rewindPayouts(ledger, { ...place, done, posted, lowest });
+  const isApart = Math.max(...heads) - Math.min(...heads) > finalAfter;
+  if (done >= final && isApart) warnApart(channels, memory, { heads, done });
+  // A node that synchronises has old heads alone.
+  const isNew = voters.some(({ head }) => !isOld(head, ledger.now()));
+  if (isNew && done > Math.min(...heads)) {
+    memory.payoutsBehindSince = behindSince;
+    const isLong = clock.now() - behindSince >= patienceMs;
+    if (isLong) done = await goBack(channels, { done, heads, final });
   }
-  if (done >= final) {
-    const isApart = Math.max(...heads) - Math.min(...heads) > finalAfter;
-    if (isApart) warnApart(channels, memory, { heads, done });
-    return;
-  }
+  if (done >= final) return;
   const known = await receiversOf(channels, memory);
-  const receivers = [...known.values()].map(({ receiver }) => wordOf(receiver));
+  const receivers = [...known.values()].map(({ receiver }) => receiver);
   if (receivers.length === 0) {
     // A settle that matters comes after a claim of ours.
     await postPayouts(ledger, { ...place, after: done, to: final, payouts: [] });
     return;
   }
   for (let request = 0; request < maxRequests && done < final && !isStopped(); request += 1) {
-    const to = Math.min(done + blocksAtOnce, final);
-    const payouts = await readAgreed(channels, voters, { from: done + 1, to, receivers });
-    if (payouts === undefined) return;
-    if (!(await postPayouts(ledger, { ...place, after: done, to, payouts }))) return;
-    done = to;
+    const range = { from: done + 1, to: Math.min(done + blocksAtOnce, final), receivers };
+    const next = await readNext(channels, memory, { voters, range, final });
+    if (next === undefined) return;
+    if (!(await postPayouts(ledger, { ...place, after: done, ...next }))) return;
+    done = next.to;
   }
+}
+
+/**
+ * Sets the progress back. It begins by one node's head, which may stay too high. Or another head
+ * stays too low: then what all have returned stays, and few blocks are read twice.
+ *
+ * @returns the block to go on after
+ */
+async function goBack(
+  { context: { ledger, logger }, place }: ChannelsContext,
+  { done, heads, final }: { done: number; heads: readonly number[]; final: number },
+): Promise<number> {
+  const lowest = Math.max(0, final - maxBlocks);
+  if (done > Math.max(...heads)) {
+    logger.error(
+      { network: place.network, block: done, heads, final },
+      "payouts were read above all heads: a node's was too high; they are read anew",
+    );
+    return rewindPayouts(ledger, { ...place, done, posted: { upTo: final }, lowest });
+  }
+  if (done - final > maxBlocks) return done;
+  return rewindPayouts(ledger, { ...place, done, posted: { since: lowest, upTo: done }, lowest });
+}
+
+/**
+ * Payouts up to a block; `undefined` while endpoints differ about them, or one is awaited. Blocks
+ * whose logs no endpoint has any more have none: else no later payout would be posted.
+ */
+async function readNext(
+  channels: ChannelsContext,
+  memory: PayoutMemory,
+  { voters, range, final }: { voters: readonly Voter[]; range: PayoutRange; final: number },
+): Promise<{ to: number; payouts: Payout[] } | undefined> {
+  const { clock, logger } = channels.context;
+  const answers = await readByEach(channels, voters, range);
+  if (!answers.every(({ isLost }) => isLost)) {
+    memory.payoutsLostSince = undefined;
+    const payouts = findAgreed(channels, answers, range);
+    return payouts && { to: range.to, payouts };
+  }
+  memory.payoutsLostSince ??= clock.now();
+  if (clock.now() - memory.payoutsLostSince < patienceMs) return undefined;
+  const oldest = await findOldest(channels, voters, { ...range, to: final });
+  if (oldest === undefined) return undefined;
+  const { network } = channels.place;
+  logger.error(
+    { network, from: range.from, to: oldest - 1 },
+    "payouts of these blocks are not posted: no endpoint has their logs any more",
+  );
+  return { to: oldest - 1, payouts: [] };
+}
+
+/**
+ * The oldest block above `from` whose logs an endpoint has. `undefined`: none has those of `to`, so
+ * it is no matter of their age, or one is awaited.
+ */
+async function findOldest(
+  channels: ChannelsContext,
+  voters: readonly Voter[],
+  { from, to, receivers }: PayoutRange,
+): Promise<number | undefined> {
+  let [lost, oldest] = [from, to + 1];
+  for (let block = to; oldest - lost > 1; block = Math.floor((lost + oldest) / 2)) {
+    const answers = await readByEach(channels, voters, { from: block, to: block, receivers });
+    if (answers.some(({ payouts }) => payouts !== undefined)) oldest = block;
+    else if (block < to && answers.every(({ isLost }) => isLost)) lost = block;
+    else return undefined;
+  }
+  return oldest;
 }
 
 /** A false head of an endpoint holds up each payout, and may do so for ever. */
@@ -171,37 +215,47 @@ async function findVoters({ context, settlement: { network } }: ChannelsContext)
   return voters.filter(({ head }) => !isStuck(head, heads, context.ledger.now()));
 }
 
-interface Range {
-  from: number;
-  to: number;
-  receivers: readonly Hex[];
+interface Answer {
+  payouts: Payout[] | undefined;
+  /** It may still return them. */
+  isAwaited: boolean;
+  /** It has no say about them, or says that it cannot return them. */
+  isLost: boolean;
 }
 
-/** The payouts of some blocks; `undefined` where endpoints differ about them, or one is awaited. */
-async function readAgreed(
+/** The payouts of some blocks, as each endpoint shows them. */
+function readByEach(
   { context, settlement: { network }, place }: ChannelsContext,
   voters: readonly Voter[],
-  range: Range,
-): Promise<Payout[] | undefined> {
-  const answers = await Promise.all(
+  range: PayoutRange,
+): Promise<Answer[]> {
+  return Promise.all(
     voters.map(async ({ endpoint }) => {
       const subjects = ["payouts"];
       try {
         const payouts = await readPayouts(endpoint, { ...range, contract: place.contract });
         noteAnswer(endpoint, subjects);
-        return payouts;
+        return { payouts, isAwaited: false, isLost: false };
       } catch (error) {
-        const silent = { network, endpoint, subjects, error };
-        return isAwaited(context, silent) ? "awaited" : "left out";
+        const isStillAwaited = isAwaited(context, { network, endpoint, subjects, error });
+        const isLost = !isStillAwaited || error instanceof RpcResponseError;
+        return { payouts: undefined, isAwaited: isStillAwaited, isLost };
       }
     }),
   );
-  if (answers.includes("awaited")) return undefined;
-  const [first, ...others] = answers.filter((answer) => typeof answer === "object");
+}
+
+/** The payouts of all answers; `undefined` where these differ, or one is awaited. */
+function findAgreed(
+  { context: { logger }, place: { network } }: ChannelsContext,
+  answers: readonly Answer[],
+  { from, to }: PayoutRange,
+): Payout[] | undefined {
+  if (answers.some((answer) => answer.isAwaited)) return undefined;
+  const [first, ...others] = answers.flatMap(({ payouts }) => (payouts ? [payouts] : []));
   if (first === undefined || others.every((other) => textOf(other) === textOf(first))) return first;
-  const { from, to } = range;
-  context.logger.warn(
-    { network: place.network, from, to },
+  logger.warn(
+    { network, from, to },
     "endpoints differ about payouts; they are not posted, and read again",
   );
   return undefined;
@@ -212,39 +266,4 @@ function textOf(payouts: readonly Payout[]): string {
     [receiver, token, amount, transaction, logIndex, block.number, block.hash].join(),
   );
   return texts.sort().join("\n");
-}
-
-async function readPayouts(
-  rpc: RpcRequester,
-  { contract, from, to, receivers }: Range & { contract: Hex },
-): Promise<Payout[]> {
-  const answers = await readEvents(rpc, {
-    contract,
-    from: BigInt(from),
-    to: BigInt(to),
-    topics: [settledTopic, [...new Set(receivers)]],
-  });
-  const found = new Map<string, z.output<typeof settledSchema>[number]>();
-  for (const log of answers.flatMap((answer) => settledSchema.parse(answer))) {
-    // A node may return more than was asked for, or an event twice.
-    const isAsked =
-      toLowerHex(log.address) === contract && log.blockNumber >= from && log.blockNumber <= to;
-    if (isAsked) found.set(`${toLowerHex(log.transactionHash)}/${log.logIndex}`, log);
-  }
-  return [...found.values()].map(({ topics: [, receiver, token], data, ...log }) => ({
-    receiver: addressOf(receiver),
-    token: addressOf(token),
-    amount: BigInt(data),
-    transaction: toLowerHex(log.transactionHash),
-    logIndex: log.logIndex,
-    block: { number: log.blockNumber, hash: toLowerHex(log.blockHash) },
-  }));
-}
-
-function wordOf(address: Hex): Hex {
-  return `0x${address.slice(2).padStart(64, "0")}`;
-}
-
-function addressOf(word: Hex): Hex {
-  return `0x${toLowerHex(word).slice(26)}`;
 }

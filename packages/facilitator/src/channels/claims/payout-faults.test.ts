@@ -1,7 +1,17 @@
+import { systemClock } from "@coinslot/chain";
 import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
 import pino from "pino";
 import { encodeFunctionData, keccak256, toEventSelector, toHex } from "viem";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFailed,
+  onTestFinished,
+  vi,
+} from "vitest";
 import * as z from "zod";
 import { openLedger } from "../../ledger/open-ledger.ts";
 import {
@@ -17,7 +27,11 @@ const abi = channelSettlementAbi;
 const settledTopic = abi.flatMap((item) =>
   item.type === "event" && item.name === "Settled" ? [toEventSelector(item)] : [],
 )[0];
-const rangeSchema = z.looseObject({ toBlock: z.string(), topics: z.unknown() });
+const rangeSchema = z.looseObject({
+  fromBlock: z.string(),
+  toBlock: z.string(),
+  topics: z.unknown(),
+});
 const headerSchema = z.object({ result: z.looseObject({ number: z.string() }) });
 /** No server listens there. */
 const deadUrl = "http://127.0.0.1:1";
@@ -36,26 +50,40 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
   let lie: Lie;
   let lies: number;
   let nodeUrl: string;
+  let prunedBelow: bigint;
+  let aheadMs: number;
+  let lines: string[];
 
   beforeEach(async () => {
     lie = undefined;
     lies = 0;
+    prunedBelow = 0n;
+    aheadMs = 0;
+    lines = [];
     here = await startClaimingDevnet(engine);
     channels = here.channels;
     config = channels.configOf();
     await channels.deposit(config, 10_000n);
+    nodeUrl = await startNode();
+    onTestFailed(() => void process.stderr.write(lines.join("")));
+  });
+
+  afterEach(() => here.stop());
+
+  /** A node that may lie, and may have pruned its logs. */
+  async function startNode(): Promise<string> {
     const node = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) => {
-      if (lie === undefined || !JSON.stringify(call.params).includes(`${settledTopic}`)) {
-        return ask();
+      if (!JSON.stringify(call.params).includes(`${settledTopic}`)) return ask();
+      if (BigInt(rangeSchema.parse(call.params[0]).fromBlock) < prunedBelow) {
+        return { error: { code: 4444, message: "pruned history unavailable" } };
       }
+      if (lie === undefined) return ask();
       lies += 1;
       return showPayouts(lie, call);
     });
     onTestFinished(node.close);
-    nodeUrl = node.url;
-  });
-
-  afterEach(() => here.stop());
+    return node.url;
+  }
 
   async function showPayouts(shown: Lie, { method, params }: NodeCall): Promise<NodeAnswer> {
     if (shown === "hidden") return { result: [] };
@@ -71,7 +99,16 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     };
   }
 
-  const start = (...rpcUrls: string[]) => here.start({}, { network: { rpcUrls } });
+  /** Logs go into `lines`. */
+  const start = (...rpcUrls: string[]) =>
+    here.start(
+      {},
+      {
+        logger: pino({ level: "debug" }, { write: (line) => void lines.push(line) }),
+        network: { rpcUrls },
+        clock: { ...systemClock, now: () => performance.now() + aheadMs },
+      },
+    );
 
   /** A channel is claimed, and its receiver has the money. No process runs then. */
   async function settleOther() {
@@ -92,13 +129,19 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await here.sendFirst(here.devnet.accounts.seller, data);
   }
 
-  async function countPayouts() {
+  async function readLedger() {
     const { url } = here.ledger;
     const { database, close } = await openLedger({ url, processId: "reader", readOnly: true });
-    const rows = await database.kysely.selectFrom("channel_payouts").select("id").execute();
+    const payouts = await database.kysely.selectFrom("channel_payouts").select("id").execute();
+    const progress = await database.kysely
+      .selectFrom("channel_payout_progress")
+      .select("block_number")
+      .executeTakeFirst();
     await close();
-    return rows.length;
+    return { payouts: payouts.length, progress: progress?.block_number };
   }
+
+  const countPayouts = async () => (await readLedger()).payouts;
 
   /** A node whose head is called too high or low by some blocks. */
   async function startShifted(by: bigint) {
@@ -112,11 +155,16 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     return node;
   }
 
-  const posted = () =>
+  /** Mines until one is posted. A look goes with each minute. */
+  const posted = ({ everyMs = 0 } = {}) =>
     vi.waitFor(async () => {
+      aheadMs += everyMs;
       await here.devnet.mine(1);
       expect(await countPayouts()).toBe(1);
     }, patience);
+
+  const logged = (words: string) =>
+    vi.waitFor(() => expect(lines.join("")).toContain(words), patience);
 
   it("stop no claim after one was shown in an earlier block", async () => {
     await settleOther();
@@ -146,12 +194,25 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
   });
 
   it("are reported as waiting while the heads of new endpoints are far apart", async () => {
-    const { devnet } = here;
-    const low = await startShifted(-3n);
-    const lines: string[] = [];
-    const logger = pino({ level: "warn" }, { write: (line) => void lines.push(line) });
-    await here.start({}, { logger, network: { rpcUrls: [devnet.rpcUrl, low.url] } });
-    await vi.waitFor(() => expect(lines.join("")).toContain("heads are far apart"), patience);
+    await start(here.devnet.rpcUrl, (await startShifted(-3n)).url);
+    await logged("heads are far apart");
+  });
+
+  it("are not read anew where the head of a node is low for a moment", async () => {
+    const first = await start(nodeUrl);
+    await here.devnet.mine(50);
+    const final = Number(await here.devnet.client.getBlockNumber()) - 2;
+    await vi.waitFor(async () => {
+      aheadMs += 61_000;
+      expect((await readLedger()).progress).toBe(final);
+    }, patience);
+    await first.close();
+    await start(nodeUrl, (await startShifted(-30n)).url);
+    await vi.waitFor(async () => {
+      const { progress } = await readLedger();
+      if (progress === final) expect(lines.join("")).toContain("heads are far apart");
+    }, patience);
+    expect((await readLedger()).progress).toBe(final);
   });
 
   it("stop no claim where they cannot be posted", async () => {
@@ -207,6 +268,22 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await database.kysely.updateTable("channel_payout_progress").set(begun).execute();
     await close();
     await start(nodeUrl, (await startShifted(still)).url);
-    await posted();
+    await posted({ everyMs: 61_000 });
   });
+
+  it.each([1, 2])(
+    "are posted after older ones that none of %s nodes has any more",
+    async (nodes) => {
+      await settleOther();
+      await here.devnet.mine(5);
+      prunedBelow = await here.devnet.client.getBlockNumber();
+      await start(...[nodeUrl, await startNode()].slice(0, nodes));
+      await channels.withdraw(config, 10_000n);
+      await here.claimed(price, config);
+      await settle();
+      await here.devnet.mine(3);
+      await posted({ everyMs: 61_000 });
+      expect(lines.join("")).toContain("no endpoint has their logs any more");
+    },
+  );
 });
