@@ -140,6 +140,45 @@ describe("a route that charges in advance", () => {
     },
   );
 
+  it("frees its channel where its handler throws in the middle of an answer that never closes", async () => {
+    const { send, buyer, offer, buy, shop, channelId } = await scene.open(
+      (_request, response) => {
+        scene.runs += 1;
+        if (scene.runs > 1) return void response.send("fine");
+        response.write("half");
+        throw new Error("broken");
+      },
+      { route, before: (app) => app.set("env", "test").use(neverClose) },
+    );
+    const lost = new AbortController();
+    const left = send(await buyer.pay(offer, 1_000n), { signal: lost.signal })
+      .then((answer) => answer.text())
+      .catch((error: unknown) => error);
+    await expect.poll(() => scene.runs).toBe(1);
+    expect((await buy(2_000n)).status).toBe(200);
+    expect(await shop.chargedOf(channelId)).toBe(2_000n);
+    lost.abort();
+    expect(await left).toBeInstanceOf(Error);
+  });
+
+  it("has the whole answer for the same request where its handler ended it below its length", async () => {
+    const { send, buyer, offer, shop, channelId } = await scene.open(
+      (_request, response) => {
+        scene.runs += 1;
+        response.setHeader("Content-Length", 5);
+        response.end(scene.runs === 1 ? "ha" : "whole");
+      },
+      { route },
+    );
+    const headers = await buyer.pay(offer, 1_000n);
+    const lost = new AbortController();
+    const { body } = await send(headers, { signal: lost.signal });
+    expect(await (await send(headers)).text()).toBe("whole");
+    expect(await shop.chargedOf(channelId)).toBe(1_000n);
+    lost.abort();
+    await body?.cancel().catch(() => undefined);
+  });
+
   it("tells a handler that its buyer has left, and charges the parts of before", async () => {
     const { response: begun, resolve: begin } = deferredResponse();
     let later: boolean | undefined;
