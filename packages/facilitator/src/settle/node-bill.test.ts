@@ -2,7 +2,7 @@ import { type Clock, sleep, systemClock } from "@coinslot/chain";
 import { createTestDatabase } from "@coinslot/devnet";
 import { expect, it, type TestContext, vi } from "vitest";
 import { type CountingProxy, startCountingProxy, sumOf } from "../testing/counting-proxy.ts";
-import { reserve, settle } from "../testing/settling-actions.ts";
+import { drain, reserve, settle } from "../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
 
 const minuteMs = 60_000;
@@ -88,6 +88,27 @@ it.concurrent("processes of one ledger ask a node no more often than one, and an
     interval: 100,
   });
   await two.close();
+});
+
+it.concurrent("the head is read after 10, 20 and 40 seconds while a failed payment may be executed", async (test) => {
+  const clock = createFastClock(test);
+  const { here, node, network } = await begin(test);
+  const facilitator = await here.start({
+    network: { ...network, finalAfter: 1 },
+    clock,
+    times: { ...times, settlingMs: 10_000 },
+  });
+  const paid = await here.pay();
+  const reservation = await reserve(facilitator, paid);
+  await drain(here);
+  expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
+  // The block of the failed transaction is final with the next look.
+  await here.devnet.mine(3);
+  clock.makeFast();
+  await sleep(clock, 15_000);
+  node.take();
+  await sleep(clock, 40_000);
+  expect(node.take().get("eth_getBlockByNumber")).toBeGreaterThanOrEqual(2);
 });
 
 it.concurrent("a payment alone costs a trial, a broadcast, its receipt and two reads until it is final", async (test) => {
