@@ -351,7 +351,8 @@ describe.each(states)("a %s payment past its time that another sender has execut
 
   it("is left as it is by a search that ends with the watch", async () => {
     const { url, open, waiting } = await startSlowNode();
-    const { addUsed, beginLook, whenExplained, stop, standing } = await begin({ rpcUrl: url });
+    const nodes = { rpcUrl: url, others: [devnet.rpcUrl] };
+    const { addUsed, beginLook, whenExplained, stop, standing } = await begin(nodes);
     await addUsed(state);
     await beginLook();
     await vi.waitFor(() => expect(waiting()).toBe(1), patience);
