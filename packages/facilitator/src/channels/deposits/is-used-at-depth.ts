@@ -1,6 +1,5 @@
-import type { OpenDeposit } from "../../ledger/channels/channel-deposits.ts";
-import type { SettlementNetwork } from "../../settle/context.ts";
-import type { EscrowContext } from "../channels-context.ts";
+import type { RpcRequester } from "@coinslot/chain";
+import type { DepositKey } from "../../ledger/channels/channel-deposits.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { isNonceUsed, type TimedBlock } from "./deposit-evidence.ts";
 
@@ -14,8 +13,12 @@ export interface DepthLook {
 /** Of a network. The oldest is forgotten first: its use is seen as deep later. */
 const maxUses = 10_000;
 
+interface Network {
+  rpc: RpcRequester;
+}
+
 /** The first blocks in which authorizations were seen as used, by their identities. */
-const firstUses = new WeakMap<SettlementNetwork, Map<string, TimedBlock>>();
+const firstUses = new WeakMap<Network, Map<string, TimedBlock>>();
 
 /**
  * Whether an authorization is used or cancelled at a depth. A node may keep too few states for
@@ -24,8 +27,8 @@ const firstUses = new WeakMap<SettlementNetwork, Map<string, TimedBlock>>();
  * @throws RpcError, ZodError
  */
 export async function isUsedAtDepth(
-  { settlement: { network } }: EscrowContext,
-  deposit: OpenDeposit,
+  { settlement: { network } }: { settlement: { network: Network } },
+  deposit: DepositKey,
   { depth, look }: { depth: number; look: DepthLook },
 ): Promise<boolean> {
   const block = look.head < depth ? undefined : await look.blockAt(depth);
@@ -39,24 +42,34 @@ export async function isUsedAtDepth(
   }
 }
 
-/** Never a later block than before, unless that one has left the chain. */
+/**
+ * Never a later block than before. But that one is forgotten where it has left the chain, or where
+ * the head does not show the use: a node may have shown one that never was.
+ */
 async function findFirstUse(
-  network: SettlementNetwork,
-  deposit: OpenDeposit,
+  network: Network,
+  deposit: DepositKey,
   look: DepthLook,
 ): Promise<TimedBlock | undefined> {
   const uses = firstUses.get(network) ?? new Map<string, TimedBlock>();
   firstUses.set(network, uses);
   const id = `${deposit.token}/${deposit.payer}/${deposit.nonce}`;
+  const head = await look.blockAt(0);
+  if (head === undefined) return undefined;
   const known = uses.get(id);
   const now = known && (await look.blockAt(look.head - known.number));
-  uses.delete(id);
-  let first = now?.hash === known?.hash ? known : undefined;
-  if (first === undefined) {
-    const head = await look.blockAt(0);
-    if (head === undefined || !(await isNonceUsed(network.rpc, deposit, head))) return undefined;
-    first = head;
+  const former = now?.hash === known?.hash ? known : undefined;
+  let isUsed: boolean | undefined;
+  try {
+    isUsed = await isNonceUsed(network.rpc, deposit, head);
+  } catch (error) {
+    // Blocks may have come since the look began. That says nothing against a former one.
+    if (former === undefined || !isStateMissing(error)) throw error;
+    isUsed = true;
   }
+  uses.delete(id);
+  if (isUsed !== true) return undefined;
+  const first = former ?? head;
   uses.set(id, first);
   const [oldest] = uses.keys();
   if (uses.size > maxUses && oldest !== undefined) uses.delete(oldest);

@@ -1,14 +1,18 @@
 import type { RpcCall } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
 import { beforeEach, expect, it } from "vitest";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { word } from "../../testing/ledger-deposits.ts";
 import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
 
 const id = word(1);
+const otherId = word(2);
 let former: FormerHeads;
+let lost: number | undefined;
 
 beforeEach(() => {
   former = new Map();
+  lost = undefined;
 });
 
 const readingAt = (number: number): ChannelReading => ({
@@ -19,23 +23,28 @@ const readingAt = (number: number): ChannelReading => ({
   block: { number, hash: word(number) },
 });
 
-/** A channel at a head, of a chain without reorganisations. */
-async function look(number: number, { at }: { at: number }) {
+/** Channels at a head, of a chain without reorganisations whose node may lack a block. */
+async function lookAt(number: number, { at, ids }: { at: number; ids: readonly Hex[] }) {
   const rpc = {
     chainId: 1,
     request: async ({ params = [] }: RpcCall) => {
       const [height] = params;
+      if (Number(height) === lost) throw new Error("The node is gone.");
       const hash = word(Number(height));
       return { number: height, hash, parentHash: hash, timestamp: "0x1" };
     },
     requestMany: async () => [],
   };
   const readings = {
-    atHead: new Map([[id, readingAt(number)]]),
+    atHead: new Map(ids.map((each) => [each, readingAt(number)])),
     head: { number },
     now: at * 1_000,
   };
-  return (await finalByHeads({ rpc, finalAfter: 3 }, former, readings)).get(id);
+  return finalByHeads({ rpc, finalAfter: 3 }, former, readings);
+}
+
+async function look(number: number, { at }: { at: number }) {
+  return (await lookAt(number, { at, ids: [id] })).get(id);
 }
 
 it("a reading is final once its block is deep enough, also where looks are far apart", async () => {
@@ -51,7 +60,26 @@ it("a reading is not final after a time without a look, in which money may have 
 });
 
 it("readings that were not looked for lately are forgotten", async () => {
-  former.set(word(2), { reading: readingAt(10), lookedAt: 0 });
+  former.set(otherId, { reading: readingAt(10), lookedAt: 0 });
   await look(5_000, { at: 86_400 });
   expect([...former.keys()]).toEqual([id]);
+});
+
+it("readings are final in the next look where a node failed for another one", async () => {
+  await lookAt(10, { at: 0, ids: [id] });
+  await lookAt(11, { at: 10, ids: [id, otherId] });
+  lost = 11;
+  await expect(lookAt(14, { at: 20, ids: [id, otherId] })).rejects.toThrow("gone");
+  lost = undefined;
+  const final = await lookAt(15, { at: 30, ids: [id, otherId] });
+  expect(final.get(id)).toMatchObject({ block: { number: 10 } });
+  expect(final.get(otherId)).toMatchObject({ block: { number: 11 } });
+});
+
+it("a final reading stays final until it is deleted", async () => {
+  await look(10, { at: 0 });
+  await look(13, { at: 10 });
+  expect(await look(14, { at: 20 })).toMatchObject({ block: { number: 10 } });
+  former.delete(id);
+  expect(await look(15, { at: 30 })).toBeUndefined();
 });

@@ -18,7 +18,8 @@ const maxGapMs = 600_000;
  * Final readings from a node that keeps fewer states than `finalAfter`. A reading names its block
  * by its hash. So one of a former head is final once that block is deep enough, and still in the
  * chain. One reading of each id is kept: a change is final after `finalAfter` blocks, and twice as
- * many at most. One that was not looked for lately is dropped.
+ * many at most. One that was not looked for lately is dropped. One that is final stays for as long,
+ * until its reader deletes it: a fault in between loses none.
  *
  * @param options.now by the clock
  * @throws RpcError
@@ -41,22 +42,26 @@ export async function finalByHeads(
     former.delete(id);
   }
   const final = new Map<Hex, ChannelReading>();
+  const kept = new Map<Hex, ChannelReading>();
   const blocks = new Map<number, BlockId | undefined>();
   for (const [id, reading] of atHead) {
     const known = former.get(id)?.reading;
-    former.delete(id);
-    let kept = reading;
-    if (known !== undefined && known.block.number <= head.number) {
-      const { number, hash } = known.block;
-      const isDeep = head.number - number >= finalAfter;
-      if (isDeep && !blocks.has(number)) blocks.set(number, await readBlock(rpc, number));
-      if (isDeep && blocks.get(number)?.hash === hash) {
-        final.set(id, known);
-        continue;
-      }
-      if (!isDeep) kept = known;
+    if (known === undefined || known.block.number > head.number) {
+      kept.set(id, reading);
+      continue;
     }
-    former.set(id, { reading: kept, lookedAt: now });
+    const { number, hash } = known.block;
+    if (head.number - number < finalAfter) {
+      kept.set(id, known);
+      continue;
+    }
+    if (!blocks.has(number)) blocks.set(number, await readBlock(rpc, number));
+    if (blocks.get(number)?.hash === hash) final.set(id, known);
+    else kept.set(id, reading);
+  }
+  for (const [id, reading] of kept) {
+    former.delete(id);
+    former.set(id, { reading, lookedAt: now });
   }
   return final;
 }

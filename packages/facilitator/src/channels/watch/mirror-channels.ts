@@ -13,6 +13,12 @@ type Depth = "served" | "final";
 
 const formerHeads = new WeakMap<SettlementNetwork, Record<Depth, FormerHeads>>();
 
+function formersOf(network: SettlementNetwork): Record<Depth, FormerHeads> {
+  const formers = formerHeads.get(network) ?? { served: new Map(), final: new Map() };
+  formerHeads.set(network, formers);
+  return formers;
+}
+
 /** A channel to be read, with the block of its mirror where the ledger has one. */
 export interface Wanted {
   channelId: Hex;
@@ -43,6 +49,7 @@ export async function mirrorChannels(
   const depth = network.finalAfter;
   const final = await readBelow(channels, atHead, { head, depth, name: "final" });
   const replaced = await findReplaced(network.rpc, wanted, head);
+  const formers = formersOf(network);
   for (const id of ids) {
     const headReading = atHead.get(id);
     if (headReading === undefined) continue;
@@ -58,6 +65,8 @@ export async function mirrorChannels(
     });
     outcomes.set(id, outcome);
     if (outcome.outcome === "lease_lost") break;
+    if (served.has(id)) formers.served.delete(id);
+    if (final.has(id)) formers.final.delete(id);
   }
   return outcomes;
 }
@@ -91,14 +100,10 @@ async function readBelow(
   const height = head.number - depth;
   const block = height < 0 ? undefined : await readBlock(network.rpc, height);
   if (block === undefined) return new Map();
-  const formers = formerHeads.get(network) ?? { served: new Map(), final: new Map() };
-  formerHeads.set(network, formers);
-  const former = formers[name];
+  const former = formersOf(network)[name];
   const ids = [...atHead.keys()];
   try {
-    const found = await readChannels(network, { contract, ids, block });
-    for (const id of ids) former.delete(id);
-    return found;
+    return await readChannels(network, { contract, ids, block });
   } catch (error) {
     if (!isStateMissing(error)) throw error;
     const readings = { atHead, head, now: clock.now() };
