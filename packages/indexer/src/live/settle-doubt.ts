@@ -25,7 +25,7 @@ export async function settleDoubt(
     unasked,
   }: { endpoint: RpcEndpointHandle; doubtedForMs: number; unasked: number | undefined },
 ): Promise<void> {
-  const { chain, database, tokens, lease, logger } = context;
+  const { chain, database, lease, logger } = context;
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
   const { base, replaced, found, head } = event;
   const { kysely } = database;
@@ -39,7 +39,7 @@ export async function settleDoubt(
   const { state } = await readChain(database, chainId);
   // Blocks that were never verified were not final. A stopped chain waits for its command.
   const verifiedTo =
-    state === "stopped" ? base.number : await findVerifiedTo(kysely, { chainId, tokens });
+    state === "stopped" ? base.number : await findVerifiedTo(kysely, chainId);
   const top = Math.min(base.number, verifiedTo);
   const depth = common === undefined ? undefined : Math.max(0, top - common.number);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;

@@ -1,3 +1,5 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
@@ -7,8 +9,15 @@ import { findTokenIds, forgetRange, resetBalances } from "../store/forget-range.
 import type { KnownToken } from "../store/known-token.ts";
 import { maxBlock } from "../store/position.ts";
 import { findBlockOfRowBelow } from "../store/read-stored.ts";
-import { endRequest, rangeOfRequest, type WriterRequest } from "../store/requests.ts";
+import {
+  addRequest,
+  cutRequests,
+  endRequest,
+  rangeOfRequest,
+  type WriterRequest,
+} from "../store/requests.ts";
 import { rollBack } from "../store/roll-back.ts";
+import type { IndexerSchema } from "../store/schema.ts";
 import { readWindow } from "../store/window.ts";
 
 /** Transfers of a token that are taken back in one transaction. */
@@ -40,31 +49,37 @@ export async function runRequest(
   logger.info({ chain: chain.name, kind, from, next }, "A request is done");
 }
 
-/**
- * Blocks that were read twice count as read once from now on. The request keeps the newest of them:
- * they were final, so no rewind without a command may go deep below it.
- */
 async function verifyAgain(
-  { chain, database, tokens, lease, rewrites }: ChainContext,
+  { database: { dialect }, lease, rewrites }: ChainContext,
   request: WriterRequest,
 ): Promise<void> {
-  const { dialect } = database;
   rewrites.count += 1;
-  await lease.write(async (transaction) => {
-    const tokenIds = await findTokenIds(transaction, chain.chainId, request.token_id);
-    const range = rangeOfRequest(request);
-    const verifiedTo = await findVerifiedTo(transaction, { chainId: chain.chainId, tokens });
-    await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
-    await endRequest(transaction, dialect, request.id, {
-      next_block: Math.min(range.next, verifiedTo + 1),
-    });
+  await lease.write((transaction) => unverify(transaction, dialect, request));
+}
+
+/**
+ * Blocks that were read twice count as read once from now on. The request, which is done, keeps the
+ * newest of them: they were final, so no rewind without a command may go deep below it.
+ */
+async function unverify(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  request: WriterRequest,
+): Promise<void> {
+  const tokenIds = await findTokenIds(transaction, request.chain_id, request.token_id);
+  const range = rangeOfRequest(request);
+  const verifiedTo = await findVerifiedTo(transaction, request.chain_id);
+  await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
+  await endRequest(transaction, dialect, request.id, {
+    next_block: Math.min(range.next, verifiedTo + 1),
   });
 }
 
 /**
  * Forgets final blocks, the highest first; history finds that they are missing. The base of the
  * window stays, and is only read again; during history, the newest indexed block of each token. So
- * it stays known up to where a token was announced, and the blocks above are announced once.
+ * it stays known up to where a token was announced, and the blocks above are announced once. A
+ * request to verify them again comes first, and keeps how far they were verified.
  */
 async function reindex(
   { chain, database, lease, rewrites }: ChainContext,
@@ -80,6 +95,13 @@ async function reindex(
     kysely,
     tokenIds.map((id) => ({ id })),
   );
+  rewrites.count += 1;
+  await lease.write(async (transaction) => {
+    const { token_id: tokenId, from_block: from, next_block: next } = request;
+    const again = { chainId, kind: "verify", tokenId, from, next } as const;
+    const id = await addRequest(transaction, dialect, again);
+    await unverify(transaction, dialect, { ...request, id });
+  });
   for (const tokenId of tokenIds) {
     let next = Math.min(range.next, findKept(tokenId));
     while (next > range.from) {
@@ -174,6 +196,7 @@ async function rewind(
       },
     });
     await updateChecks(transaction, dialect, { chainId, news: { doubted_from: null } });
+    await cutRequests(transaction, { chainId, next: target + 1 });
     await endRequest(transaction, dialect, request.id);
   }
 }

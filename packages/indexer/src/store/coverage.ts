@@ -153,21 +153,26 @@ export async function uncoverAbove(
 }
 
 /**
- * The newest block of any of the tokens that is verified, or was before a request to verify it
- * again; -1: none.
+ * The newest block of any token of the chain that is verified, or was before a request to verify it
+ * again; -1: none. It counts tokens that are not configured any more: a rewind takes them back, too.
  */
 export async function findVerifiedTo(
   kysely: Kysely<IndexerSchema>,
-  { chainId, tokens }: { chainId: number; tokens: readonly Pick<KnownToken, "id">[] },
+  chainId: number,
 ): Promise<number> {
-  const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
-  const { next } = await kysely
+  const verified = await kysely
+    .selectFrom("indexer_verified_ranges")
+    .select(({ fn }) => fn.max("next_block").as("next"))
+    .where("token_id", "in", (query) =>
+      query.selectFrom("indexer_tokens").select("id").where("chain_id", "=", chainId),
+    )
+    .executeTakeFirstOrThrow();
+  const before = await kysely
     .selectFrom("indexer_requests")
     .select(({ fn }) => fn.max("next_block").as("next"))
     .where("chain_id", "=", chainId)
     .where("kind", "=", "verify")
     .where("done_at_ms", "is not", null)
     .executeTakeFirstOrThrow();
-  const ends = tokens.map(({ id }) => verified.get(id)?.at(-1)?.next ?? 0);
-  return Math.max(0, Number(next ?? 0), ...ends) - 1;
+  return Math.max(0, Number(verified.next ?? 0), Number(before.next ?? 0)) - 1;
 }

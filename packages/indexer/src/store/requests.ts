@@ -13,11 +13,11 @@ export async function addRequest(
   request: {
     chainId: number;
     kind: WriterRequest["kind"];
-    /** Undefined: every token of the chain. */
-    tokenId?: number | undefined;
+    /** None: every token of the chain. */
+    tokenId?: number | null | undefined;
     from: number;
-    /** Undefined: no end. */
-    next?: number | undefined;
+    /** None: no end. */
+    next?: number | null | undefined;
   },
 ): Promise<number> {
   const { id } = await kysely
@@ -80,6 +80,21 @@ export async function endRequest(
     .updateTable("indexer_requests")
     .set({ ...change, done_at_ms: nowMs() })
     .where("id", "=", id)
+    .execute();
+}
+
+/** Blocks from `next` on do not count as verified before any more: they were taken back. */
+export async function cutRequests(
+  transaction: Transaction<IndexerSchema>,
+  { chainId, next }: { chainId: number; next: number },
+): Promise<void> {
+  await transaction
+    .updateTable("indexer_requests")
+    .set({ next_block: next })
+    .where("chain_id", "=", chainId)
+    .where("kind", "=", "verify")
+    .where("done_at_ms", "is not", null)
+    .where("next_block", ">", next)
     .execute();
 }
 

@@ -12,13 +12,12 @@ import { type Agreement, agreeOnBlock } from "./agree-on-block.ts";
 export async function voteOnFinal(
   context: Parameters<typeof agreeOnBlock>[0] &
     Pick<ChainContext, "rewrites"> & {
-      tokens: readonly Pick<ChainContext["tokens"][number], "id">[];
       lease: Pick<ChainContext["lease"], "write">;
     },
   block: BlockId,
   signal: AbortSignal,
 ): Promise<Agreement> {
-  const { chain, database, tokens, lease, logger, rewrites } = context;
+  const { chain, database, lease, logger, rewrites } = context;
   const { chainId, maxRewindBlocks } = chain;
   const { kysely, dialect } = database;
   const { count } = rewrites;
@@ -26,7 +25,7 @@ export async function voteOnFinal(
   const { deniedAbove } = agreement;
   // Blocks that were rewritten during the vote may be others now: the next vote sees them.
   if (deniedAbove === undefined || rewrites.count !== count) return agreement;
-  const verifiedTo = Math.min(block.number, await findVerifiedTo(kysely, { chainId, tokens }));
+  const verifiedTo = Math.min(block.number, await findVerifiedTo(kysely, chainId));
   const depth = verifiedTo - deniedAbove;
   if (depth > maxRewindBlocks) {
     const remedy = `coinslot indexer rewind --chain ${chain.name} --to ${deniedAbove}`;
