@@ -87,6 +87,32 @@ describe.each(enginesByDay)("reorganisations deeper than final, on $engine", ({ 
     await expectExact(second, devnet, usdtOf(devnet));
   });
 
+  it("are undone where history that was not verified has passed the known blocks by", async () => {
+    const devnet = await startUsedChain();
+    await devnet.mine(20);
+    const database = await createUrl();
+    const start = (verifyAfterMs: number) =>
+      startFastIndexer({
+        rpcUrls: [devnet.rpcUrl],
+        database,
+        chain: { maxRewindBlocks: 3, verifyAfterMs },
+      });
+    const verifying = await start(100);
+    await expectVerified(verifying, devnet, usdtOf(devnet), finalDepth);
+    await verifying.close();
+    await devnet.mine(200);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 5n });
+    await devnet.mine(finalDepth + 1);
+    const catchingUp = await start(3_600_000);
+    await expectExact(catchingUp, devnet, usdtOf(devnet));
+    await catchingUp.close();
+    await devnet.reorg({ depth: finalDepth + 4 });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    const indexer = await start(100);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]).toMatchObject({ state: "live" });
+  });
+
   it("beyond the configured depth stop the chain: unhealthy, not served, with its true lag, until it is rewound", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);

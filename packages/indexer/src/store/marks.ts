@@ -2,11 +2,12 @@ import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { BlockId } from "./block-id.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
+import { findVerifiedTo } from "./coverage.ts";
 import type { IndexerSchema } from "./schema.ts";
 
 /**
  * Records a block that is final now, and forgets marks that are further below it than a rewind may
- * go.
+ * go. The newest verified one stays: blocks above it may go without a command, however many.
  */
 export async function addMark(
   transaction: Transaction<IndexerSchema>,
@@ -18,10 +19,17 @@ export async function addMark(
     keys: ["chain_id", "number"],
     replace: ["hash"],
   });
+  const verifiedTo = await findVerifiedTo(transaction, chainId);
+  const verified = transaction
+    .selectFrom("indexer_marks")
+    .select(({ fn }) => fn.coalesce(fn.max("number"), sql.lit(-1)).as("number"))
+    .where("chain_id", "=", chainId)
+    .where("number", "<=", verifiedTo);
   await transaction
     .deleteFrom("indexer_marks")
     .where("chain_id", "=", chainId)
     .where("number", "<", block.number - keep)
+    .where("number", "<>", verified)
     .execute();
 }
 
