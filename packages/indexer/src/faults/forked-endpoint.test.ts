@@ -54,6 +54,24 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 
+  it("is taken back on a new database, where no older block is known", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const startBlock = forkedAt + 1;
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock, decimals: 6 }];
+    const indexer = await startFastIndexer({
+      rpcUrls: [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 400, tokens },
+    });
+    await expectUnverified(indexer, forkedAt, (status) => status?.doubtedFrom !== undefined);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await expectExact(indexer, devnet, usdtOf(devnet), { fromBlock: BigInt(startBlock) });
+    await expect
+      .poll(() => readChain(indexer), { timeout: 20_000 })
+      .toMatchObject({ health: "healthy", state: "live", doubtedFrom: undefined });
+  });
+
   it("is live above the heads of the others, and waits for them to be verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     const indexer = await startFastIndexer({

@@ -30,18 +30,21 @@ export async function findCommonBlock(
   };
   let doubtedFrom = below;
   let common: BlockId | undefined;
-  for (let depth = 1; common === undefined; depth *= 2) {
-    const number = Math.min(below - depth, doubtedFrom - 1);
-    const known = number < 0 ? undefined : await findKnownBlock(kysely, { chainId, number });
-    if (known === undefined) return { common, doubtedFrom };
-    if (await isCommon(known)) common = known;
-    else doubtedFrom = known.number;
+  /** No block up to this one is known to differ. */
+  let low: number | undefined;
+  for (let depth = 1; low === undefined; depth *= 2) {
+    const number = Math.max(-1, Math.min(below - depth, doubtedFrom - 1));
+    const known = await findKnownBlock(kysely, { chainId, number });
+    if (known !== undefined && !(await isCommon(known))) doubtedFrom = known.number;
+    else {
+      common = known;
+      low = known?.number ?? number;
+    }
   }
-  let low = common.number;
   while (doubtedFrom - low > 1) {
     const middle = Math.floor((low + doubtedFrom) / 2);
     const known = await findKnownBlock(kysely, { chainId, number: middle });
-    if (known === undefined || known.number <= common.number) low = middle;
+    if (known === undefined || known.number <= low) low = middle;
     else if (await isCommon(known)) {
       common = known;
       low = middle;

@@ -38,10 +38,11 @@ export async function settleDoubt(
   });
   const { state } = await readChain(database, chainId);
   // Blocks that were never verified were not final. A stopped chain waits for its command.
-  const verifiedTo =
-    state === "stopped" ? base.number : await findVerifiedTo(kysely, chainId);
+  const verifiedTo = state === "stopped" ? base.number : await findVerifiedTo(kysely, chainId);
   const top = Math.min(base.number, verifiedTo);
-  const depth = common === undefined ? undefined : Math.max(0, top - common.number);
+  // Without a common block everything goes, if nothing was verified.
+  const kept = common?.number ?? (verifiedTo < 0 ? verifiedTo : undefined);
+  const depth = kept === undefined ? undefined : Math.max(0, top - kept);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
   const isTooDeep = depth === undefined || depth > maxRewindBlocks;
   const isRewound = isDue && !isTooDeep;
@@ -49,7 +50,7 @@ export async function settleDoubt(
   const isStopped = isTooDeep && (isDue || state === "stopped");
   const change = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
   const problem = isStopped
-    ? `${change} ${describeWayOut(chain.name, { common, depth })}`
+    ? `${change} ${describeWayOut(chain.name, { kept, depth })}`
     : unasked === undefined
       ? change
       : `${change} The decision waits for an answer of endpoint ${unasked}.`;
@@ -71,11 +72,11 @@ export async function settleDoubt(
       chainId,
       news: { doubted_from: Math.min(doubtedFrom, (common?.number ?? doubtedFrom) + 1) },
     });
-    if (isRewound && common !== undefined)
+    if (isRewound && kept !== undefined)
       await addRequest(transaction, database.dialect, {
         chainId,
         kind: "rewind",
-        from: common.number + 1,
+        from: kept + 1,
       });
   });
   if (isRewound)
@@ -86,9 +87,9 @@ export async function settleDoubt(
 
 function describeWayOut(
   name: string,
-  { common, depth }: { common: { number: number } | undefined; depth: number | undefined },
+  { kept, depth }: { kept: number | undefined; depth: number | undefined },
 ): string {
-  if (common === undefined)
+  if (kept === undefined)
     return "No older block of this chain is indexed: if its endpoints are right, index it into another database.";
-  return `That is ${depth} blocks deep, more than maxRewindBlocks. If its endpoints are right: coinslot indexer rewind --chain ${name} --to ${common.number}`;
+  return `That is ${depth} blocks deep, more than maxRewindBlocks. If its endpoints are right: coinslot indexer rewind --chain ${name} --to ${kept}`;
 }
