@@ -285,7 +285,8 @@ async function tellMissed(
 ): Promise<void> {
   await lease.write((transaction) => tellEvents(transaction, database.dialect));
   for (const { chain } of chains) {
-    await writeAndTell({ chainId: chain.chainId, database, lease }, async () => undefined);
+    const { chainId } = chain;
+    await writeAndTell({ chainId, database, lease, silent: "any" }, async () => undefined);
   }
 }
 

@@ -53,7 +53,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       since = undefined;
       if (isClear) return;
       const news = { doubted_from: null };
-      await writeAndTell({ chainId, database, lease }, (transaction) =>
+      await writeAndTell({ chainId, database, lease, silent: "any" }, (transaction) =>
         updateChecks(transaction, database.dialect, { chainId, news }),
       );
       isClear = true;

@@ -92,7 +92,15 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
     ],
     [
       "reverted transfers that are in the chain again",
-      ({ transaction, dialect }) => transaction((tx) => findReturned(tx, dialect, chainId)),
+      ({ transaction, dialect }) =>
+        transaction((tx) => findReturned(tx, dialect, { chainId, silent: "any" })),
+    ],
+    [
+      "those of a range",
+      ({ transaction, dialect }) => {
+        const silent = { tokenIds: [1], range: { from: 9_000, next: 9_050 } };
+        return transaction((tx) => findReturned(tx, dialect, { chainId, silent }));
+      },
     ],
     [
       "reverted transfers of long ago",
@@ -152,7 +160,7 @@ async function explain({ kysely, dialect }: Database<IndexerSchema>, query: Comp
 /** SQLite names a table by its alias in the question. */
 function scanOf({ dialect }: Database<IndexerSchema>, table: string, question: string): RegExp {
   if (dialect.engine === "postgres") return new RegExp(`Seq Scan on ${table}\\b`);
-  const alias = new RegExp(`"${table}" as "(\\w+)"`).exec(question)?.[1] ?? table;
+  const alias = new RegExp(`"?${table}"? as "?(\\w+)`).exec(question)?.[1] ?? table;
   return new RegExp(`SCAN ${alias}\\b`);
 }
 
@@ -202,6 +210,16 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
         amount: dialect.amount.encode(1n),
       })),
     );
+    await tx
+      .insertInto("indexer_reverted")
+      .values({
+        token_id: 1,
+        transaction_hash: bytes(32, 9_000),
+        endpoint_id: "whk_a",
+        address: `0x${"11".repeat(20)}`,
+        reverted_at_ms: 0,
+      })
+      .execute();
   });
   await kysely.executeQuery(CompiledQuery.raw("analyze"));
   return database;

@@ -15,7 +15,7 @@ import { rollBack } from "../store/roll-back.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { indexerOutbox } from "../webhooks/indexer-outbox.ts";
-import { reopenTold, tellFinal } from "../webhooks/tell-final.ts";
+import { reopenTold, type SilentBlocks, tellFinal } from "../webhooks/tell-final.ts";
 import { changeWatched } from "../webhooks/watched-addresses.ts";
 
 export const chainId = 31_337;
@@ -79,8 +79,11 @@ export async function openIndex(
     faults: [],
   });
   const range = (number: number) => ({ from: number, next: number + 1 });
-  async function tell(transaction: Transaction<IndexerSchema>): Promise<void> {
-    while (await tellFinal(transaction, dialect, chainId));
+  async function tell(
+    transaction: Transaction<IndexerSchema>,
+    silent?: SilentBlocks,
+  ): Promise<void> {
+    while (await tellFinal(transaction, dialect, { chainId, silent }));
   }
   return {
     database,
@@ -122,12 +125,12 @@ export async function openIndex(
       database.transaction(async (tx) => {
         await reopenTold(tx, dialect, { tokenIds: [1], range: range(number) });
         await coverRange(tx, 1, range(number), "indexer_verified_ranges");
-        await tell(tx);
+        await tell(tx, { tokenIds: [1], range: range(number) });
       }),
     doubt: (from: number | null) =>
       database.transaction(async (tx) => {
         await updateChecks(tx, dialect, { chainId, news: { doubted_from: from } });
-        await tell(tx);
+        await tell(tx, "any");
       }),
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),

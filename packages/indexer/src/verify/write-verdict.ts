@@ -49,7 +49,11 @@ export async function writeVerdict(
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;
-  const isWritten = await writeAndTell({ chainId, database, lease }, async (transaction) => {
+  const tokenIds = tokens.map(({ id }) => id);
+  // A block that is mended may be beside the range.
+  const silent = { tokenIds, range: chosen.asked };
+  const writing = { chainId, database, lease, silent };
+  const isWritten = await writeAndTell(writing, async (transaction) => {
     // A process of another release may have taken blocks back, without knowledge of second
     // readings.
     const indexed = await readCoverage(transaction, tokens);
@@ -68,7 +72,6 @@ export async function writeVerdict(
     const news = { repairedBlocks: differences.length, ...(proofs && { proofs }) };
     await updateChecks(transaction, dialect, { chainId, news });
     if (verdict.kind !== "agreed") return true;
-    const tokenIds = tokens.map(({ id }) => id);
     await reopenTold(transaction, dialect, { tokenIds, range: chosen.range });
     for (const { id } of tokens)
       await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");

@@ -11,7 +11,7 @@ import { createWriterLease, type WriterLease } from "../store/writer-lease.ts";
 import { engines } from "../testing/engines.ts";
 import { chainId, openIndex, other, watched } from "../testing/index-by-hand.ts";
 import { startWebhooks } from "./start-webhooks.ts";
-import { writeAndTell } from "./tell-final.ts";
+import { type SilentBlocks, tellFinal, writeAndTell } from "./tell-final.ts";
 
 const sent = 2_300;
 const [sqlite] = engines;
@@ -75,6 +75,33 @@ it("posts those of one transaction together, where a page would end within it", 
       "final",
     ]);
   }
+});
+
+it("searches for reverted transfers only where blocks may have come without announcement", async () => {
+  if (sqlite === undefined) throw new Error("No engine");
+  const { database, include, watch, rollBackTo } = await openIndex(await sqlite.createUrl());
+  const { dialect, kysely } = database;
+  await watch();
+  await include(1, "1", [{ transaction: "a" }]);
+  await rollBackTo(0);
+  const searches = async (silent?: SilentBlocks) => {
+    const queries: string[] = [];
+    await database.transaction((transaction) => {
+      const recorded = transaction.withPlugin({
+        transformQuery({ node, queryId }) {
+          queries.push(kysely.getExecutor().compileQuery(node, queryId).sql);
+          return node;
+        },
+        transformResult: async ({ result }) => result,
+      });
+      return tellFinal(recorded, dialect, { chainId, silent });
+    });
+    expect(queries).not.toEqual([]);
+    return queries.filter((query) => query.includes("indexer_reverted")).length;
+  };
+  expect(await searches()).toBe(0);
+  expect(await searches("any")).toBeGreaterThan(0);
+  expect(await searches({ tokenIds: [1], range: { from: 0, next: 5 } })).toBeGreaterThan(0);
 });
 
 it("forgets old final transfers at a process without receivers", async () => {

@@ -16,6 +16,7 @@ import {
   followersOf,
   insertReverted,
   insertTold,
+  isAnyReverted,
   openTold,
   readReverted,
   type ToldRow,
@@ -25,20 +26,32 @@ import {
 const transfersAtOnce = 1_000;
 
 /**
+ * Final blocks that may have been written without announcement: those of a range, or any. A look at
+ * any costs a search for each reverted transfer of the last 30 days.
+ */
+export type SilentBlocks = { tokenIds: readonly number[]; range: BlockRange } | "any";
+
+/**
  * Runs a write that may raise finality, and posts the events of finality: the first
  * `transfersAtOnce` in its transaction, the rest in further ones. Events that a crash leaves out
- * are posted with the next such write, or at the next writer's start.
+ * are posted with the next such write, or at the next writer's start. `silent`: blocks that the
+ * write makes final, and that were not announced; none: there are none.
  *
  * @throws DatabaseError, LeaseLostError, also where `work` is committed and a further transaction
  * fails
  */
 export async function writeAndTell<Result>(
-  writing: { chainId: number; database: Database<IndexerSchema>; lease: WriterLease },
+  writing: {
+    chainId: number;
+    database: Database<IndexerSchema>;
+    lease: WriterLease;
+    silent?: SilentBlocks;
+  },
   work: (transaction: Transaction<IndexerSchema>) => Promise<Result>,
 ): Promise<Result> {
-  const { chainId, database, lease } = writing;
+  const { chainId, database, lease, silent } = writing;
   const tell = (transaction: Transaction<IndexerSchema>) =>
-    tellFinal(transaction, database.dialect, chainId);
+    tellFinal(transaction, database.dialect, { chainId, silent });
   const written = await lease.write(async (transaction) => {
     const result = await work(transaction);
     return { result, isMore: await tell(transaction) };
@@ -61,12 +74,15 @@ export async function writeAndTell<Result>(
 export async function tellFinal(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  chainId: number,
+  { chainId, silent }: { chainId: number; silent?: SilentBlocks | undefined },
 ): Promise<boolean> {
   const rows = await readPage(transaction, dialect, chainId);
   const isFull = rows.length >= transfersAtOnce;
   // The rows of a later page may have the keys of transfers that are included anew.
-  const returned = isFull ? [] : await findReturned(transaction, dialect, chainId);
+  const returned =
+    isFull || silent === undefined
+      ? []
+      : await findReturned(transaction, dialect, { chainId, silent });
   if (rows.length === 0 && returned.length === 0) return false;
   const final = rows.filter((row) => isAsTold(row, dialect));
   const gone = rows.filter((row) => !isAsTold(row, dialect));
@@ -176,31 +192,47 @@ function isFinal(
 export async function findReturned(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  chainId: number,
+  { chainId, silent }: { chainId: number; silent: SilentBlocks },
 ): Promise<Follower[]> {
+  if (!(await isAnyReverted(transaction))) return [];
   const address = dialect.fromHex(sql.ref("reverted.address"));
   const place = {
     tokenId: sql.ref("transfer.token_id"),
     block: sql`(transfer.position / ${sql.lit(logsPerBlock)})`,
   };
-  // The offset keeps PostgreSQL from reading all transfers for a join.
+  const isReturned = sql`transfer.transaction_hash = reverted.transaction_hash
+    and transfer.token_id = reverted.token_id
+    and (transfer.from_address = ${address} or transfer.to_address = ${address})
+    and not exists (
+      select 1 from indexer_told as told where told.token_id = transfer.token_id
+        and told.position = transfer.position and told.endpoint_id = reverted.endpoint_id
+    )
+    and ${isFinal(chainId, place)}`;
+  // The offset keeps PostgreSQL from reading a whole table for a join.
+  const select =
+    silent === "any"
+      ? sql`
+          select distinct token_id, transaction_hash from indexer_reverted as reverted
+          where token_id in (select id from indexer_tokens where chain_id = ${chainId})
+            and exists (
+              select 1 from indexer_transfers as transfer
+              where substr(transfer.transaction_hash, 1, 8)
+                  = substr(reverted.transaction_hash, 1, 8)
+                and ${isReturned}
+              limit 1 offset 0
+            )
+        `
+      : sql`
+          select distinct token_id, transaction_hash from indexer_transfers as transfer
+          where token_id in (${sql.join(silent.tokenIds)})
+            and position >= ${silent.range.from * logsPerBlock}
+            and position < ${silent.range.next * logsPerBlock}
+            and exists (
+              select 1 from indexer_reverted as reverted where ${isReturned} limit 1 offset 0
+            )
+        `;
   const { rows } = await sql<Pick<Follower, "token_id" | "transaction_hash">>`
-    select distinct reverted.token_id, reverted.transaction_hash from indexer_reverted as reverted
-    where reverted.token_id in (select id from indexer_tokens where chain_id = ${chainId})
-      and exists (
-        select 1 from indexer_transfers as transfer
-        where substr(transfer.transaction_hash, 1, 8) = substr(reverted.transaction_hash, 1, 8)
-          and transfer.transaction_hash = reverted.transaction_hash
-          and transfer.token_id = reverted.token_id
-          and (transfer.from_address = ${address} or transfer.to_address = ${address})
-          and not exists (
-            select 1 from indexer_told as told where told.token_id = transfer.token_id
-              and told.position = transfer.position and told.endpoint_id = reverted.endpoint_id
-          )
-          and ${isFinal(chainId, place)}
-        limit 1 offset 0
-      )
-    limit ${sql.lit(transfersAtOnce)}
+    ${select} limit ${sql.lit(transfersAtOnce)}
   `.execute(transaction);
   return rows.length === 0 ? [] : readReverted(transaction, dialect, rows);
 }

@@ -105,7 +105,7 @@ export async function readReverted(
   return found;
 }
 
-async function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<boolean> {
+export async function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<boolean> {
   const any = await transaction
     .selectFrom("indexer_reverted")
     .select("token_id")
