@@ -14,6 +14,7 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
     progressAgoMs = 0,
     seenAgoMs = 0,
     problem = null as string | null,
+    state = "live" as "live" | "history",
     indexedTo = [head, head],
   }) {
     const indexer = createIndexer({
@@ -34,7 +35,7 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
     const row = await kysely
       .updateTable("indexer_chains")
       .set((set) => ({
-        state: "live" as const,
+        state,
         problem,
         head_number: head,
         finalized_number: head - 10,
@@ -73,7 +74,14 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
   it.each([
     { reason: "is not seen for a while", seenAgoMs: 16_000, problem: null, health: "degraded" },
     { reason: "has just had a problem", seenAgoMs: 0, problem: "No node", health: "healthy" },
-  ])("has no lag where its writer $reason", async ({ health, ...facts }) => {
+    {
+      reason: "has just had a problem in history",
+      state: "history",
+      seenAgoMs: 0,
+      problem: "No node",
+      health: "healthy",
+    },
+  ] as const)("has no lag where its writer $reason", async ({ health, ...facts }) => {
     const indexer = await openScene({ ...facts, indexedTo: [head, head - 1] });
     const status = await indexer.status();
     expect(status.chains[0]).toMatchObject({ health, head, lagBlocks: undefined });
@@ -83,9 +91,15 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
     ]);
   });
 
-  it("has a lag while its writer waits for added tokens, and while final blocks are in doubt", async () => {
+  it("has a lag while its writer waits for added tokens or a range, and while final blocks are in doubt", async () => {
     const waiting = await openScene({ seenAgoMs: 6_000, indexedTo: [head, head - 1] });
     expect((await waiting.status()).chains[0]).toMatchObject({ lagBlocks: 1 });
+    const reading = await openScene({
+      state: "history",
+      seenAgoMs: 16_000,
+      indexedTo: [head, head - 1],
+    });
+    expect((await reading.status()).chains[0]).toMatchObject({ lagBlocks: 1 });
     const doubted = await openScene({ problem: "No node" });
     const { transaction, dialect } = await doubted.database();
     const { chainId } = devnetChain({ rpcUrls: [] });

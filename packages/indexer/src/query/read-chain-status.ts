@@ -62,12 +62,13 @@ export async function readChainStatus(
   const unseenMs = row && Number(row.now_ms) - row.seen_at_ms;
   const sinceProgressMs = row && Number(row.now_ms) - row.progress_at_ms;
   // A writer that cannot write, as on a full disk, leaves its last head, and a lag of before. One
-  // that cannot poll records its problem alone. In doubt the lag counts from a known block.
+  // that cannot poll records its problem alone. In doubt the lag counts from a known block. History
+  // may be unseen for long, while it reads a range.
+  const isUnseen = (unseenMs ?? 0) > Math.max(unseenAfterMs, staleHeadPolls * chain.pollIntervalMs);
   const isHeadStale =
-    row?.state === "live" &&
     doubtedFrom === undefined &&
-    (row.problem !== null ||
-      (unseenMs ?? 0) > Math.max(unseenAfterMs, staleHeadPolls * chain.pollIntervalMs));
+    ((row?.state === "live" && isUnseen) ||
+      (row?.state !== "stopped" && (row?.problem ?? null) !== null));
   const lagOf = (block: number | undefined) => (isHeadStale ? undefined : behind(block));
   const state = head === undefined ? "waiting" : (row?.state ?? "waiting");
   const verdict = judge({
