@@ -318,6 +318,25 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     expect((await index.eventsOf()).slice(2)).toEqual(["included b 2"]);
   });
 
+  it("is included again by a writer of the release before, also where an address is watched meanwhile", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, "1", [{ transaction: "a" }]);
+    await changeWatched(index.outbox, { endpoint: "whk_a", remove: [watched] });
+    await index.rollBackTo(0);
+    const { database } = index;
+    await sql`
+      insert into indexer_events (kind, token_id, position, transaction_index, transfer_index,
+        transaction_hash, from_address, to_address, amount, block_hash, timestamp_ms)
+      select 'transfer', token_id, position, transaction_index, transfer_index,
+        transaction_hash, from_address, to_address, amount, block_hash, timestamp_ms
+      from indexer_events where kind = 'transfer'
+    `.execute(database.kysely);
+    await index.watch("whk_a", [other]);
+    await database.transaction((tx) => tellEvents(tx, database.dialect));
+    expect((await index.eventsOf()).slice(2)).toEqual(["included a 1"]);
+  });
+
   it("leaves out types that a receiver does not want", async () => {
     const index = await openIndex(await createUrl(), { types: ["transfer.final"] });
     await index.watch();

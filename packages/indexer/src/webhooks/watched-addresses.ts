@@ -58,6 +58,7 @@ async function beginTelling(transaction: Transaction<IndexerSchema>): Promise<vo
   await sql`
     update indexer_telling set last_event = coalesce((select max(id) from indexer_events), 0)
     where not exists (select 1 from indexer_watched) and not exists (select 1 from indexer_told)
+      and not exists (select 1 from indexer_reverted)
   `.execute(transaction);
 }
 
