@@ -153,8 +153,8 @@ export async function uncoverAbove(
 }
 
 /**
- * The newest block of any token of the chain that is verified, or was before a request to verify it
- * again; -1: none. It counts tokens that are not configured any more: a rewind takes them back, too.
+ * The newest block of any token that is verified, or was before a request to verify it again; -1:
+ * none. Tokens that are not configured any more count, since a rewind takes them back, too.
  */
 export async function findVerifiedTo(
   kysely: Kysely<IndexerSchema>,
