@@ -77,16 +77,15 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
     payments: seen.map(({ payment }) => payment),
     blockNumber: toBlock,
   });
-  // A token that does not answer may have used them.
+  // A token that does not answer may have used them, and nodes keep old states for a while alone.
   const payments = seen.filter((_, index) => states[index] !== false);
   const from = (payment: OrderedPayment) => {
     const start = firstBlockOf(payment, toBlock) - BigInt(finalAfter);
     return start < 0n ? 0n : start;
   };
   const found = await searchBlocks({ ...search, payments }, from);
-  const used = seen.filter((_, index) => states[index] === true);
   for (const node of rpc.endpoints ?? []) {
-    const lacking = used.filter((payment) => !isFound(found, payment));
+    const lacking = payments.filter((payment) => !isFound(found, payment));
     if (lacking.length === 0) break;
     const more = await searchBlocks({ ...search, rpc: node, payments: lacking }, from).catch(
       ignore,
@@ -97,7 +96,7 @@ async function searchUsed(search: Search): Promise<Map<OrderedPayment, Execution
       if (isSearched) found.set(payment, execution);
     }
   }
-  for (const payment of used) {
+  for (const payment of payments) {
     if (found.has(payment)) continue;
     if (lateLogs?.mayCome(payment.payment.id)) found.set(payment, { outcome: "unknown" });
   }

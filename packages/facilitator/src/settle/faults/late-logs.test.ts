@@ -111,6 +111,33 @@ it("a used authorization without logs is waited for during ten seconds, and fail
   await facilitator.close();
 });
 
+it("an execution is looked for at each endpoint where old states are gone", async () => {
+  const here = await begin();
+  const { devnet, start, pay } = here;
+  let isPruned = false;
+  const urls: string[] = [];
+  for (const isHiding of [true, false]) {
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+      if (method === "eth_getLogs") isPruned = true;
+      if (method === "eth_getLogs" && isHiding) return { result: [] };
+      const isOldState = isPruned && method === "eth_call" && params[1] !== "latest";
+      return isOldState ? { error: { code: -32_000, message: "missing trie node" } } : ask();
+    });
+    onTestFinished(() => proxy.close());
+    urls.push(proxy.url);
+  }
+  const facilitator = await start({
+    network: { rpcUrls: urls, finalAfter: 2 },
+    times: { sweepMs: 100 },
+  });
+  const paid = await pay();
+  const reservation = await reserve(facilitator, paid);
+  const transaction = await submitAsStranger(here, paid);
+  const settled = await settle(facilitator, paid, reservation);
+  expect(settled).toMatchObject({ success: true, transaction });
+  await facilitator.close();
+});
+
 const filterSchema = z.looseObject({ toBlock: z.string().transform(BigInt) });
 
 it("an execution is found whose block had no logs yet when it was searched", async () => {
