@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { type Listening, listen } from "@coinslot/devnet";
 import { ConfigurationError } from "@coinslot/protocol";
-import express, { type Express } from "express";
+import express, { type Express, type RequestHandler } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
@@ -227,6 +227,20 @@ describe("an application with routers of both Express versions", () => {
     });
     expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
     expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest\.pdf" .*Express 5/);
+  });
+
+  it("sells no long path by a later key, where a dear one of three wildcards fits in the other Express", async () => {
+    const shop = await open({
+      express,
+      routes: { "GET /files/*a/p/*b/q/*c": { accepts }, "GET /files/*rest": { accepts } },
+      serve: (app) => {
+        const send: RequestHandler = (_request, response) => void response.send(content);
+        app.use(express4.Router().get("/files/*/p/*/q/*", send));
+      },
+    });
+    expect((await ask(shop, "/files//p/x/q/y")).status).toBe(503);
+    expect((await ask(shop, `/files//p/${"x".repeat(250)}/q/y`)).status).toBe(400);
+    expect((await ask(shop, `/files/${"x".repeat(250)}`)).status).toBe(400);
   });
 
   it("refuses a path that only the other Express decodes, without success", async () => {

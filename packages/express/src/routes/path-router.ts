@@ -1,5 +1,5 @@
 import { emptyRouterLike } from "./application-router.ts";
-import { dialectOf, type PathDialect, problemOfPath } from "./path-dialect.ts";
+import { problemOfPath } from "./path-dialect.ts";
 import { normalKeyPath } from "./path-forms.ts";
 import { createPathIndex } from "./path-index.ts";
 import type { Route } from "./read-routes.ts";
@@ -74,7 +74,6 @@ export function createPathRouter(options: {
   // One router for each verb, so that every match ends its search, and the search is synchronous.
   function createVerbRouter(wanted: string): VerbRouter {
     const router = emptyRouterLike(options.router, settings);
-    const dialect = dialectOf(options.router);
     let found: number | "malformed" | undefined;
     const index = createPathIndex<Pattern>();
     routes.forEach(({ verb, path }, number) => {
@@ -97,7 +96,7 @@ export function createPathRouter(options: {
         const each = routes[number];
         return each !== undefined && accepts?.(each) !== false;
       });
-      const isSlow = (each: Pattern) => isTooLong(pathname ?? path, each.path, dialect);
+      const isSlow = (each: Pattern) => isTooLong(pathname ?? path, each.path);
       const slow = patterns.findIndex(isSlow);
       route(path, patterns.slice(0, slow === -1 ? undefined : slow).flatMap(layersOf));
       if (slow !== -1) found ??= "malformed";
@@ -154,20 +153,24 @@ interface Pattern {
   layers: object[] | undefined;
 }
 
-/** Plain segments at the start of a key. Behind `|` of Express 4, another expression begins. */
-const plainStart = /^(?:\/[\w.~%@,;=&'-]+)*(?=\/[^|]*$)/;
+/**
+ * Plain text at the start of a key, up to a slash or the brace of an optional part. It has that
+ * slash, unless `?`, a group or a quantifier of Express 4 may make it optional. Behind `|` of
+ * Express 4, another expression begins.
+ */
+const plainStart = /^(?:\/[\w.~%@,;=&'-]+)*(?:\/(?=(?:[^|?({]|\{\D)*$)|(?=(?:\/|\{\D)[^|]*$))/;
 
 /**
  * Returns whether a router may take too long for a path. Two wildcards take quadratic time in
  * Express 4 and the first versions of Express 5. A third one takes cubic time. Another start than
- * that of the key is refused at once.
+ * that of the key is refused at once. Both Expresses have one bound: else a path that one refuses
+ * might fit a later, cheaper key of the other.
  */
-function isTooLong(path: string, key: string, dialect: PathDialect): boolean {
+function isTooLong(path: string, key: string): boolean {
   const further = key.split("*").length - 3;
-  if (further < 0) return false;
-  const max = dialect === "Express 4" ? maxBesideWildcards / 5 ** further : maxBesideWildcards;
+  if (further < 0 || path.length <= maxBesideWildcards / 5 ** further) return false;
   const [start = ""] = plainStart.exec(key) ?? [];
-  return path.length > max && path.toLowerCase().startsWith(start.toLowerCase());
+  return path.toLowerCase().startsWith(start.toLowerCase());
 }
 
 /**

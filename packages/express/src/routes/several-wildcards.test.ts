@@ -15,23 +15,50 @@ afterEach(async () => {
 const content = "the content that is sold";
 const long = "x".repeat(15_000);
 
-it.each(expressVersions.slice(0, 1))(
+it.each(expressVersions)(
   "a key of three wildcards on $name takes no path of more than 200 characters",
-  async ({ express }) => {
+  async ({ name, express }) => {
+    const path = name === "Express 4" ? "/files/*/p/*/q/*" : "/files/*a/p/*b/q/*c";
     const shop = await openShop({
       express,
-      routes: { "GET /files/*-*-*/x": { accepts: option() } },
-      serve: (app) =>
-        app.get("/files/*-*-*/x", (_request, response) => void response.send(content)),
+      routes: { [`GET ${path}`]: { accepts: option() } },
+      serve: (app) => app.get(path, (_request, response) => void response.send(content)),
       options: { app: express() },
     });
     opened.push(shop);
     const ask = async (target: string) => (await sendTarget(shop, target)).status;
-    expect(await ask(`/files/${"-".repeat(190)}/x`)).toBe(402);
-    expect(await ask(`/files/${"-".repeat(200)}/x`)).toBe(400);
+    const start = "/files/a/p/b/q/";
+    expect(await ask(start.padEnd(200, "x"))).toBe(402);
+    expect(await ask(start.padEnd(201, "x"))).toBe(400);
     expect(await ask(`/pages/${long}`)).toBe(404);
+    expect(await ask(`/filesystem/${long}`)).toBe(404);
   },
 );
+
+describe("the plain start of a key with several wildcards", () => {
+  const [{ express: express4 } = {}, { express: express5 } = {}] = expressVersions;
+
+  it.each([
+    { express: express5, path: "/files{/*a}/x{/*b}", start: "/files" },
+    { express: express5, path: "/files{-*a}/x/*b", start: "/files-" },
+    { express: express5, path: "/files/:id/*a/x/*b", start: "/files/" },
+    { express: express4, path: "/files/:id?*-*", start: "/filesystem" },
+    { express: express4, path: "/files/?*-*", start: "/filesystem" },
+  ])("is $start for $path, and other paths stay free", async ({ express, path, start }) => {
+    if (express === undefined) throw new Error("No Express");
+    const shop = await openShop({
+      express,
+      routes: { [`GET ${path}`]: { accepts: option() } },
+      serve: (app) => app.get("/:a{/*b}", (_request, response) => void response.send("free")),
+      options: { app: express() },
+    });
+    opened.push(shop);
+    const ask = async (target: string) => (await sendTarget(shop, target)).status;
+    expect(await ask(`${start}${long}`)).toBe(400);
+    expect(await ask(`/pages/${long}`)).toBe(express === express5 ? 200 : 404);
+    if (start === "/files/") expect(await ask(`/filesystem/${long}`)).not.toBe(400);
+  });
+});
 
 describe.each(expressVersions)("a key of two wildcards on $name", ({ name, express }) => {
   const inDialect = (path: string) => (name === "Express 4" ? path.replace(/\*\w/g, "*") : path);
