@@ -1,4 +1,5 @@
 import { get } from "node:http";
+import { runInNewContext } from "node:vm";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
 import type { Express, Request, RequestHandler } from "express";
 import supertest from "supertest";
@@ -187,6 +188,33 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(1);
     lost.abort();
     await body?.cancel().catch(() => undefined);
+  });
+
+  it("runs once where its handler throws after its end, and the answer goes out later", async () => {
+    const whole = "x".repeat(2 ** 24);
+    const shop = await open(
+      (_request, response) => {
+        response.end(whole);
+        throw new Error("broken");
+      },
+      (app) => app.use(neverClose),
+    );
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const answer = await fetch(`${shop.url}/stream`, { headers });
+    expect(await answer.text()).toBe(whole);
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
+  });
+
+  it("counts the bytes of another realm's buffers", async () => {
+    const bytes: Uint8Array = runInNewContext("Uint8Array.of(104, 97, 108, 102)");
+    const shop = await open((_request, response) => {
+      response.set("Content-Length", "8");
+      response.write(bytes);
+      response.end(bytes);
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    await supertest(shop.url).get("/stream").set(headers).expect(200, "halfhalf");
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
   });
 
   it("runs once where its handler ends its answer and then destroys the response", async () => {

@@ -16,7 +16,7 @@ import { overridesHeader } from "./settlement-overrides.ts";
 export interface StreamedSale {
   /**
    * `failed`: its status says so. `broken`: the handler has destroyed it. `left`: its buyer has,
-   * or it has ended below its length.
+   * or it has ended below its length. An end by the gate counts as answered.
    */
   outcome: "answered" | "failed" | "broken" | "left";
   /** The parts that it has charged; `undefined`: none, which means all. */
@@ -32,12 +32,14 @@ export interface StreamedSale {
 export async function streamAnswer(sale: ChannelSale, paid: Paid): Promise<StreamedSale> {
   const { request, response, next, settings, progress, load, place } = sale;
   const parts = createChargedAmount(paid.amount);
+  let isCut = false;
   request.payment = {
     paymentFlow: "upfront",
     settlement: settlementOf(sale),
     charge(part) {
       if (response.writableEnded || isGone(response)) return false;
       if (parts.add(part)) return true;
+      isCut = true;
       response.end();
       ignoreLateWrites(response);
       return false;
@@ -59,11 +61,12 @@ export async function streamAnswer(sale: ChannelSale, paid: Paid): Promise<Strea
     if (response.headersSent) response.destroy();
     else refuseVisit(sale, internalError);
   }
-  const outcome = await sent;
+  const written = await sent;
+  const outcome = written === "short" && isCut ? "answered" : written;
   const { headersSent: hasBegun } = response;
   const ended = isDestroyed() ? "broken" : "left";
   return {
-    outcome: outcome === "disconnected" ? ended : outcome,
+    outcome: outcome === "disconnected" || outcome === "short" ? ended : outcome,
     charged: parts.sum(),
     hasBegun,
   };

@@ -45,6 +45,28 @@ describe("a route that charges in advance", () => {
     expect(shop.errors).toEqual([]);
   });
 
+  it("runs once where its maximum ends an answer below its length", async () => {
+    const { send, buyer, offer, shop, channelId } = await scene.open(
+      (request, response) => {
+        const { payment } = request;
+        if (payment?.scheme !== "batch-settlement") return;
+        scene.runs += 1;
+        response.setHeader("Content-Length", 3);
+        for (let part = 0; part < 3; part += 1) if (payment.charge(500n)) response.write(`${part}`);
+        response.end();
+      },
+      { route },
+    );
+    const headers = await buyer.pay(offer, 1_000n);
+    const lost = new AbortController();
+    const { body } = await send(headers, { signal: lost.signal });
+    expect((await send(headers)).status).toBe(402);
+    expect(scene.runs).toBe(1);
+    expect(await shop.chargedOf(channelId)).toBe(1_000n);
+    lost.abort();
+    await body?.cancel().catch(() => undefined);
+  });
+
   it("takes the charge back where its handler fails, and keeps it where it does not say less", async () => {
     let isBroken = true;
     const { buy, shop, channelId } = await scene.open(

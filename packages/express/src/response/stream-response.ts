@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import { types } from "node:util";
 import { hasBody } from "../routes/head-form.ts";
 import { overrideMethods } from "./override-methods.ts";
 import { isGone, whenGone } from "./when-gone.ts";
@@ -38,7 +39,10 @@ export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome>
     whenDestroyed(response, leave);
     const { socket } = response.req;
     // An adapter's own, which emits nothing. Express destroys it where a handler throws halfway.
-    const uncover = socket instanceof Socket ? undefined : whenDestroyed(socket, leave);
+    const leaveOpen = () => {
+      if (!response.writableEnded) leave();
+    };
+    const uncover = socket instanceof Socket ? undefined : whenDestroyed(socket, leaveOpen);
     response.once("finish", () => {
       stopWaiting();
       uncover?.();
@@ -48,13 +52,13 @@ export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome>
 }
 
 /**
- * As `whenStreamed`, for an answer that a handler writes. One that it ends below the length of its
- * head counts as disconnected: Node sends such a part without an error.
+ * As `whenStreamed`, for an answer that a handler writes. `short`: it has ended below the length of
+ * its head. Node sends such a part without an error.
  */
-export async function whenWritten(response: ServerResponse): Promise<StreamedOutcome> {
+export async function whenWritten(response: ServerResponse): Promise<StreamedOutcome | "short"> {
   const isShort = watchLength(response);
   const outcome = await whenStreamed(response);
-  return outcome === "answered" && isShort() ? "disconnected" : outcome;
+  return outcome === "answered" && isShort() ? "short" : outcome;
 }
 
 function watchLength(response: ServerResponse): () => boolean {
@@ -79,7 +83,7 @@ function watchLength(response: ServerResponse): () => boolean {
 function sizeOf(written: readonly unknown[]): number {
   const { chunk, encoding } = readArguments(written);
   if (typeof chunk === "string") return Buffer.byteLength(chunk, encoding);
-  return chunk instanceof Uint8Array ? chunk.length : 0;
+  return types.isUint8Array(chunk) ? chunk.length : 0;
 }
 
 /** @returns ends the wait */

@@ -1,3 +1,5 @@
+import { types } from "node:util";
+
 /** Arguments of a response's `write` and `end`. */
 export interface WriteArguments {
   chunk: unknown;
@@ -23,7 +25,7 @@ function isCallback(value: unknown): value is () => void {
 /** @throws TypeError for a chunk that Node would not write */
 export function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
   if (typeof chunk === "string") return Buffer.from(chunk, encoding);
-  // A copy: the handler may use its buffer again.
-  if (chunk instanceof Uint8Array) return Buffer.from(chunk);
+  // Of any realm, as Node. A copy: the handler may use its buffer again.
+  if (types.isUint8Array(chunk)) return Buffer.from(chunk);
   throw new TypeError("A response is written in strings, Buffers and Uint8Arrays");
 }
