@@ -15,33 +15,52 @@ import { UsageError } from "./exit-code.ts";
  * other variables of the file.
  *
  * @throws EnvironmentFileError when the file cannot be read
- * @throws UsageError when a database named by the folder's file would get `PGPASSWORD`, or a
- *   password for all hosts in `.pgpass`
+ * @throws UsageError when a database named by the folder's file, or by a service's file that it
+ *   names, would get `PGPASSWORD`, or a password for all hosts in `.pgpass`
  */
-export function loadEnvironment(environment: Environment, folder: string): LoadedEnvironment {
+export async function loadEnvironment(
+  environment: Environment,
+  folder: string,
+): Promise<LoadedEnvironment> {
   const settings = [...commandSettings, ...facilitatorSettings, ...indexerSettings];
   const loaded = loadSettings({ environment, folder, settings });
   if (!loaded.file?.isOfFolder) return loaded;
-  if (environment.PGPASSWORD) keepPassword("PGPASSWORD", loaded.file.values);
+  if (environment.PGPASSWORD) await keepPassword("PGPASSWORD", loaded);
   else if (hasPasswordForAll(environment)) {
-    keepPassword("The password for all hosts in .pgpass", loaded.file.values);
+    await keepPassword("The password for all hosts in .pgpass", loaded);
   }
   return loaded;
 }
 
+/** Databases, and the setting of each in the file of a service. */
+const databases = [
+  { name: "COINSLOT_LEDGER", config: "FACILITATOR_CONFIG", setting: "ledger" },
+  { name: "INDEXER_DATABASE", config: "INDEXER_CONFIG", setting: "database" },
+] as const;
+
 /** The client of PostgreSQL sends it to any server that asks for it, where the URL has none. */
-function keepPassword(password: string, values: Readonly<Record<string, string>>): void {
-  const names = ["COINSLOT_LEDGER", "INDEXER_DATABASE"];
-  const name = names.find((each) => {
-    const url = values[each]?.trim() ?? "";
-    if (values[`${each}_FILE`]) return true;
-    if (!/^postgres(?:ql)?:/i.test(url)) return false;
-    return !URL.canParse(url) || new URL(url).password === "";
-  });
-  if (name === undefined) return;
-  throw new UsageError(
-    `${password} is not sent to the database that a folder's .env file names: put the password into ${name}, or set ${name} in the environment.`,
-  );
+async function keepPassword(password: string, { env, file }: LoadedEnvironment): Promise<void> {
+  const values = file?.values ?? {};
+  for (const { name, config, setting } of databases) {
+    const isSet = Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
+    const path = isSet ? undefined : values[config]?.trim();
+    const url = path ? await readFromFile(path, setting) : values[name];
+    if (!values[`${name}_FILE`] && !lacksPassword(url)) continue;
+    throw new UsageError(
+      `${password} is not sent to the database that a folder's .env file names: put the password into its URL, or set ${name} in the environment.`,
+    );
+  }
+}
+
+/** A setting in the file of a service. The file's problems are reported by the service. */
+async function readFromFile(path: string, setting: string): Promise<unknown> {
+  const { readSettingsFile } = await import("@coinslot/hosting");
+  return readSettingsFile(path, { keys: setting, tell: () => undefined })[setting];
+}
+
+function lacksPassword(url: unknown): boolean {
+  if (typeof url !== "string" || !/^\s*postgres(?:ql)?:/i.test(url)) return false;
+  return !URL.canParse(url) || new URL(url).password === "";
 }
 
 /** The client of PostgreSQL reads this file where it has no other password. */

@@ -42,3 +42,4 @@ export { ServiceStartError } from "./indexer/service-start-error.ts";
 export { type IndexerService, startIndexerService } from "./indexer/start-service.ts";
 export { keepAnswer } from "./keep-answer.ts";
 export { type MetricsPage, probeRouter, type Readiness } from "./probes.ts";
+export { readSettingsFile } from "./read-settings-file.ts";
