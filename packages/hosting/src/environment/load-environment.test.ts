@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -98,6 +98,20 @@ describe("an .env file of a hostile folder", () => {
     expect(load().env).toEqual({ PAY_TO: "1" });
     writeFileSync(join(folder, ".env"), "PAY_TO=1\n".padEnd(65_537, "#"));
     expect(load).toThrow(EnvironmentFileError);
+  });
+
+  it("names no file that is too large, or never ends", () => {
+    const sparse = join(folder, "sparse");
+    writeFileSync(sparse, "");
+    truncateSync(sparse, 1_900_000_000);
+    for (const named of [sparse, "/proc/self/pagemap"]) {
+      for (const name of ["SELLER_SEED_PHRASE_FILE", "COINSLOT_RPC_URL_FILE", "INDEXER_CONFIG"]) {
+        writeFileSync(join(folder, ".env"), `${name}=${named}\n`);
+        expect(load).toThrow(`.env: ${name} does not name a regular file of at most 1 MiB`);
+      }
+    }
+    const absent = { SELLER_SEED_PHRASE_FILE: join(folder, "absent") };
+    expect(taken(absent)).toEqual(absent);
   });
 
   it("is refused as a pipe or a device", () => {

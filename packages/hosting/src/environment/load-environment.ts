@@ -1,4 +1,4 @@
-import { readFileSync, type Stats, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import type { Setting } from "../setting.ts";
@@ -25,6 +25,9 @@ export interface EnvironmentFile {
   /** The variables that were taken from it. */
   values: Readonly<Record<string, string>>;
 }
+
+/** A folder's secrets and settings are small. */
+const maxNamedBytes = 1_048_576;
 
 /**
  * The environment with the variables of an .env file: the one of `COINSLOT_ENV_FILE`, else `.env`
@@ -72,22 +75,22 @@ function readText(path: string, named: string | undefined): string | undefined {
   }
 }
 
-/** Reading a pipe may block forever, signals included. A missing file is reported by its reader. */
+/**
+ * Reading a pipe may block forever, signals included, and a file of `/proc` may seem regular and
+ * never end. A file that cannot be opened is reported by its reader.
+ */
 function requireRegularFiles(values: Readonly<Record<string, string>>): void {
   for (const [name, path] of Object.entries(values)) {
-    if (!/_(?:FILE|CONFIG)$/.test(name) || path === "") continue;
     // Readers take a path without the space around it.
-    const found = findFile(path.trim());
-    if (found === undefined || found.isFile()) continue;
-    throw new EnvironmentFileError(`.env: ${name} does not name a regular file`);
-  }
-}
-
-function findFile(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch {
-    return undefined;
+    if (!/_(?:FILE|CONFIG)$/.test(name) || path.trim() === "") continue;
+    try {
+      readRegularFile(path.trim(), maxNamedBytes);
+    } catch (cause) {
+      const isUnopened = cause instanceof Error && "syscall" in cause && cause.syscall === "open";
+      if (isUnopened) continue;
+      const problem = `.env: ${name} does not name a regular file of at most 1 MiB`;
+      throw new EnvironmentFileError(problem, { cause });
+    }
   }
 }
 
