@@ -49,13 +49,13 @@ async function inCheckout(work: (checkout: Checkout) => Promise<void>): Promise<
       folder: checkout,
       state,
       write: (more) => write(lines(more)),
-      run(args, { env = {}, ...options } = {}) {
+      async run(args, { env = {}, ...options } = {}) {
         const own = {
           XDG_STATE_HOME: state,
           WALLET_PRIVATE_KEY: devnet.accounts.buyer.privateKey,
           ...env,
         };
-        const loaded = loadEnvironment(own, checkout);
+        const loaded = await loadEnvironment(own, checkout);
         return runCoinslot(args, { ...options, ...loaded, folder: checkout });
       },
     });
@@ -171,7 +171,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
       const tokens = ["1", "2", "3", "4"].map(token).join(",");
       writeFileSync(join(checkout, ".env"), `COINSLOT_TOKENS="${tokens}"\n`);
       const env = { XDG_STATE_HOME: join(folder, "state") };
-      const { err } = await runCoinslot(["allow"], loadEnvironment(env, checkout));
+      const { err } = await runCoinslot(["allow"], await loadEnvironment(env, checkout));
       expect(err).toContain(tokens);
       expect(err).not.toContain("\u001b");
     });

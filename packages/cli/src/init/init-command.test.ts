@@ -18,8 +18,8 @@ import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
 const patterns = [".env", ".env.backup-*", "coinslot-payment-*.json"];
 const secrets = ["FACILITATOR_SEED_PHRASE", "SELLER_SEED_PHRASE", "WALLET_SEED_PHRASE"];
 
-function readEnv(folder: string) {
-  return loadEnvironment({}, folder).env;
+async function readEnv(folder: string) {
+  return (await loadEnvironment({}, folder)).env;
 }
 
 function ignored(folder: string): string[] {
@@ -32,7 +32,7 @@ describe("coinslot init", () => {
       const { code, out, err } = await runCoinslot(["init"], { folder });
       expect(code).toBe(exitCode.done);
       expect(statSync(join(folder, ".env")).mode & 0o777).toBe(0o600);
-      const env = readEnv(folder);
+      const env = await readEnv(folder);
       const phrases = secrets.map((name) => env[name] ?? "");
       expect(new Set(phrases).size).toBe(3);
       for (const phrase of phrases) {
@@ -53,13 +53,13 @@ describe("coinslot init", () => {
       const refused = await runCoinslot(["init"], { folder });
       expect(refused.code).toBe(exitCode.usage);
       expect(refused.err).toContain("--force");
-      expect(readEnv(folder)).toEqual({ PAY_TO: "1" });
+      expect(await readEnv(folder)).toEqual({ PAY_TO: "1" });
 
       const { out } = await runCoinslot(["init", "--force", "--json"], { folder });
       const { backup, relayer } = JSON.parse(out);
       expect(readFileSync(backup, "utf8")).toBe("PAY_TO=1\n");
       expect(statSync(backup).mode & 0o777).toBe(0o600);
-      const phrase = readEnv(folder).FACILITATOR_SEED_PHRASE ?? "";
+      const phrase = (await readEnv(folder)).FACILITATOR_SEED_PHRASE ?? "";
       expect(mnemonicToAccount(phrase).address).toBe(relayer);
       expect(readdirSync(folder)).toHaveLength(3);
     });
@@ -158,7 +158,7 @@ describe("coinslot init", () => {
     await inFolder(async (folder) => {
       const { out } = await runCoinslot(["init", "--network", "eip155:4242"], { folder });
       expect(out).toContain("COINSLOT_RPC_URL");
-      expect(readEnv(folder)).toMatchObject({ COINSLOT_RPC_URL: "" });
+      expect(await readEnv(folder)).toMatchObject({ COINSLOT_RPC_URL: "" });
       expect(await runCoinslot(["init", "--network", "base"], { folder })).toMatchObject({
         code: exitCode.usage,
       });
