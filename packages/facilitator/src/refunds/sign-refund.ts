@@ -31,9 +31,11 @@ export async function signRefund(
     return later(refunds, looks.waiting, { state: "waiting", cause: "chain" });
   }
   const head = await settlement.network.watcher.read(0);
-  const now = BigInt(Math.floor(context.now() / 1000));
-  const from = head.timestamp > now ? head.timestamp : now;
-  const validBefore = from + BigInt(settings.validForSeconds);
+  const now = Math.floor(context.now() / 1000);
+  const term = settings.validForSeconds;
+  // This clock may be behind the chain's. One node alone says that time: it adds a term at most.
+  const from = Math.min(Math.max(Number(head.timestamp), now), now + term);
+  const validBefore = BigInt(from + term);
   const unsigned = await unsignedForm(refunds, { row, domain, validBefore });
   if (unsigned === undefined)
     return later(refunds, looks.soon, { state: row.state, cause: row.cause });
