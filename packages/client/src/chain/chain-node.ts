@@ -20,7 +20,9 @@ export function createChainNode(url: string, chainId: number, answerMs: number):
       retryCount: 0,
       timeout: 0,
       // The limit of viem ends with the headers: a body that drips would never end.
-      fetchFn: (input, init) => fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
+      // A redirect could lead to a port of this machine.
+      fetchFn: (input, init) =>
+        fetch(input, { ...init, redirect: "error", signal: AbortSignal.timeout(timeoutMs) }),
     }),
   });
   return {

@@ -81,6 +81,22 @@ describe("a balance", () => {
     expect(await balance(reader(devnet.rpcUrl, liar))).toBe(1_000n);
   });
 
+  it.each([302, 307])("is not read where a node redirects to, by status %i", async (status) => {
+    let visits = 0;
+    const elsewhere = await listen((_request, response) => {
+      visits += 1;
+      response.writeHead(200).end("{}");
+    });
+    onTestFinished(elsewhere.close);
+    const node = await listen((_request, response) => {
+      response.writeHead(status, { location: elsewhere.url }).end();
+    });
+    onTestFinished(node.close);
+    expect(await balance(reader(node.url))).toBeUndefined();
+    expect(await balance(reader(node.url, devnet.rpcUrl))).toBe(1_000n);
+    expect(visits).toBe(0);
+  });
+
   it("is that of the next node where the first one's answer never ends", async () => {
     const dripping = await listen((_request, response) => drip(response));
     onTestFinished(dripping.close);

@@ -11,8 +11,9 @@ const hash = /^0x[0-9a-f]{64}$/i;
  */
 export function createChainReader(rpcUrls: readonly string[], timeoutMs = 5_000): ReadChain {
   // The limit of viem ends with the headers: a body that drips would never end.
+  // A redirect could lead to a port of this machine.
   const fetchFn: typeof fetch = (input, init) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+    fetch(input, { ...init, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
   const clients = rpcUrls.map((url) =>
     createPublicClient({ transport: http(url, { fetchFn, timeout: 0, retryCount: 1 }) }),
   );
