@@ -12,13 +12,18 @@ import type { Request } from "express";
 export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
   const path = pathOf(target);
-  if (!path.includes("//") && !fetchedUnlike.test(path)) return true;
+  if (!fetchedUnlike.test(path)) return true;
   if (path.length > maxLength.plain) return false;
   const climbCount = climbsOf(target);
-  const runCount = path.match(runs)?.length ?? 0;
-  if (climbCount > maxClimbs || climbCount + runCount > maxRuns) return false;
+  const count = (each: string, signs: RegExp) => each.match(signs)?.length ?? 0;
+  const runCount = count(path, runs);
+  const hostCount = count(path, hosts);
+  // Each may have many where the others have one: `//%2F//`, and `//\//` without hosts.
+  const further = [decodeAround(path), decode(path)].map((each) => count(each, hosts));
+  const most = Math.max(runCount, hostCount, ...further);
+  if (climbCount > maxClimbs || climbCount + most > maxRuns) return false;
   if (climbCount > 0) return path.length <= maxLength.withClimbs;
-  return runCount === 0 || path.length <= maxLength.withRuns;
+  return hostCount === 0 || path.length <= maxLength.withRuns;
 }
 
 /** Returns whether a target's path has segments of dots, also once it is decoded. */
@@ -39,14 +44,16 @@ const still = /^(?:\.|%2e)$/i;
 const dropped = /(?<![\0- ])[\0- ]+$|[\t\n\r]|[?#].*/gs;
 
 /** Signs that the URL standard reads in its own way, plain or decoded. */
-const fetchedUnlike = /\/\.|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
+const fetchedUnlike = /\/[./]|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
 const slash = /[/\\]/;
 const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
+/** Runs of slashes as the URL standard reads them, each with the host that may follow. */
+const hosts = /[/\\](?:[\t\n\r]*[/\\])+[^/\\?#]*/g;
 /** 32 forms. */
 const maxRuns = 5;
 const maxClimbs = 3;
-const maxLength = { plain: 4_000, withRuns: 2_000, withClimbs: 500 };
+const maxLength = { plain: 4_000, withRuns: 1_000, withClimbs: 500 };
 
 const plainPath = /^\/[^#\s]*$/;
 /** The host is bounded, since a path that is misread holds it. */
@@ -103,10 +110,30 @@ export function servedReadings(target: string): string[][] {
 export function truncatedReadings(target: string): string[][] {
   const path = pathOf(target);
   if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
-  const parts = path.split(/(%2f|%5c)/i).map((part, at) => (at % 2 === 0 ? decode(part) : part));
   // Further slashes may stand in a row here, and each run would double the forms.
-  const { pathname } = new URL(`http://host${parts.join("")}`);
-  return [readable([pathname, ...respelled(pathname)])];
+  return withoutHosts(decodeAround(path)).map((each) => {
+    const { pathname } = new URL(`http://host${each}`);
+    return readable([pathname, ...respelled(pathname)]);
+  });
+}
+
+/** Decoded but for its escaped slashes. */
+function decodeAround(path: string): string {
+  const parts = path.split(/(%2f|%5c)/i);
+  return parts.map((part, at) => (at % 2 === 0 ? decode(part) : part)).join("");
+}
+
+/**
+ * A path, and what is left of it where a parser reads `//host/path`, as `new URL(path, base)` does.
+ * It may see the path from any of its runs of slashes on, behind a mount. Node's `url.parse` takes
+ * `//user@host` for a host in any case. A server behind a proxy may take the next one.
+ */
+function withoutHosts(path: string): string[] {
+  const rests = [...path.matchAll(hosts)].map(({ 0: { length }, index }) => {
+    const rest = path.slice(index + length);
+    return path.slice(0, index) + (slash.test(rest.charAt(0)) ? rest : `/${rest}`);
+  });
+  return [path, ...rests];
 }
 
 /**
@@ -114,15 +141,7 @@ export function truncatedReadings(target: string): string[][] {
  * decode. An encoded spelling stands beside each of these.
  */
 function readable(forms: string[]): string[] {
-  return forms.filter((form) => {
-    if (/\s/.test(form)) return false;
-    try {
-      decodeURIComponent(form);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return forms.filter((form) => !/[%\s]/.test(form.replace(decodable, "")));
 }
 
 /**
@@ -188,7 +207,8 @@ function normalReadings(path: string): string[][] {
  */
 function fetchedReadings(path: string): string[][] {
   if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
-  const splits = [...new Set([path, decode(path)])].flatMap(splitsOf);
+  const paths = [...withoutHosts(path).flatMap(withoutHosts), ...withoutHosts(decode(path))];
+  const splits = [...new Set(paths)].flatMap(splitsOf);
   const readings = distinct(
     splits.flatMap(({ mount, rest }) => {
       const fetched = new URL(`http://host${rest}`).pathname;
