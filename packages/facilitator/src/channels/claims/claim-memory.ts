@@ -34,8 +34,8 @@ export interface ClaimMemory extends KnownReceivers {
   payoutsWarnedAt: number;
   /** Since when each look has found a head below the progress of payouts, by the clock. */
   payoutsBehindSince: number | undefined;
-  /** Since when no look has found an endpoint with the logs of the next payouts, by the clock. */
-  payoutsLostSince: number | undefined;
+  /** When missing logs of payouts are reported next, by the clock. */
+  payoutsLostAt: number | undefined;
   /** Authorizers without a key that were reported. */
   reported: Set<Address>;
 }
@@ -57,7 +57,7 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     sighted: new Map(),
     payoutsWarnedAt: Number.NEGATIVE_INFINITY,
     payoutsBehindSince: undefined,
-    payoutsLostSince: undefined,
+    payoutsLostAt: undefined,
     reported: new Set(),
     receivers: undefined,
   };

@@ -3,7 +3,6 @@ import {
   blockByNumber,
   blockHeaderSchema,
   type RpcEndpointHandle,
-  RpcResponseError,
 } from "@coinslot/chain";
 import {
   beginPayouts,
@@ -26,6 +25,7 @@ const maxBlocks = blocksAtOnce * maxRequests;
 const warnEveryMs = 600_000;
 /** A head that is too low, or logs that are missing, may be so for a moment. */
 const patienceMs = 600_000;
+const reportLostEveryMs = 3_600_000;
 
 /** Memory of one process about payouts. Times are by the clock. */
 interface PayoutMemory extends KnownReceivers {
@@ -33,8 +33,8 @@ interface PayoutMemory extends KnownReceivers {
   payoutsWarnedAt: number;
   /** Since when each look has found a head below the progress. */
   payoutsBehindSince: number | undefined;
-  /** Since when each look has found no endpoint with the next logs. */
-  payoutsLostSince: number | undefined;
+  /** When missing logs are reported next; `undefined` where none are missing. */
+  payoutsLostAt: number | undefined;
 }
 
 /**
@@ -55,8 +55,8 @@ export async function startPayouts({
 
 /**
  * Posts the money that the escrow has sent to receivers of claimed channels, once its block is
- * final. Anyone may have asked for it. It goes on where an earlier look ended. So a pause leaves
- * out only those whose logs no endpoint has any more.
+ * final. Anyone may have asked for it. It goes on where an earlier look ended, so none is left out
+ * after a pause. Where no endpoint returns the logs of a block, it waits.
  *
  * No row is taken back, and no block is read again. So each endpoint that has a say has to return
  * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
@@ -98,11 +98,12 @@ export async function followPayouts(
     return;
   }
   for (let request = 0; request < maxRequests && done < final && !isStopped(); request += 1) {
-    const range = { from: done + 1, to: Math.min(done + blocksAtOnce, final), receivers };
-    const next = await readNext(channels, memory, { voters, range, final });
-    if (next === undefined) return;
-    if (!(await postPayouts(ledger, { ...place, after: done, ...next }))) return;
-    done = next.to;
+    const to: number = Math.min(done + blocksAtOnce, final);
+    const range = { from: done + 1, to, receivers };
+    const payouts = await readAgreed(channels, memory, { voters, range });
+    if (payouts === undefined) return;
+    if (!(await postPayouts(ledger, { ...place, after: done, to, payouts }))) return;
+    done = to;
   }
 }
 
@@ -126,53 +127,6 @@ async function goBack(
   }
   if (done - final > maxBlocks) return done;
   return rewindPayouts(ledger, { ...place, done, posted: { since: lowest, upTo: done }, lowest });
-}
-
-/**
- * Payouts up to a block; `undefined` while endpoints differ about them, or one is awaited. Blocks
- * whose logs no endpoint has any more have none: else no later payout would be posted.
- */
-async function readNext(
-  channels: ChannelsContext,
-  memory: PayoutMemory,
-  { voters, range, final }: { voters: readonly Voter[]; range: PayoutRange; final: number },
-): Promise<{ to: number; payouts: Payout[] } | undefined> {
-  const { clock, logger } = channels.context;
-  const answers = await readByEach(channels, voters, range);
-  if (!answers.every(({ isLost }) => isLost)) {
-    memory.payoutsLostSince = undefined;
-    const payouts = findAgreed(channels, answers, range);
-    return payouts && { to: range.to, payouts };
-  }
-  memory.payoutsLostSince ??= clock.now();
-  if (clock.now() - memory.payoutsLostSince < patienceMs) return undefined;
-  const oldest = await findOldest(channels, voters, { ...range, to: final });
-  if (oldest === undefined) return undefined;
-  const { network } = channels.place;
-  logger.error(
-    { network, from: range.from, to: oldest - 1 },
-    "payouts of these blocks are not posted: no endpoint has their logs any more",
-  );
-  return { to: oldest - 1, payouts: [] };
-}
-
-/**
- * The oldest block above `from` whose logs an endpoint has. `undefined`: none has those of `to`, so
- * it is no matter of their age, or one is awaited.
- */
-async function findOldest(
-  channels: ChannelsContext,
-  voters: readonly Voter[],
-  { from, to, receivers }: PayoutRange,
-): Promise<number | undefined> {
-  let [lost, oldest] = [from, to + 1];
-  for (let block = to; oldest - lost > 1; block = Math.floor((lost + oldest) / 2)) {
-    const answers = await readByEach(channels, voters, { from: block, to: block, receivers });
-    if (answers.some(({ payouts }) => payouts !== undefined)) oldest = block;
-    else if (block < to && answers.every(({ isLost }) => isLost)) lost = block;
-    else return undefined;
-  }
-  return oldest;
 }
 
 /** A false head of an endpoint holds up each payout, and may do so for ever. */
@@ -215,50 +169,51 @@ async function findVoters({ context, settlement: { network } }: ChannelsContext)
   return voters.filter(({ head }) => !isStuck(head, heads, context.ledger.now()));
 }
 
-interface Answer {
-  payouts: Payout[] | undefined;
-  /** It may still return them. */
-  isAwaited: boolean;
-  /** It has no say about them, or says that it cannot return them. */
-  isLost: boolean;
-}
-
-/** The payouts of some blocks, as each endpoint shows them. */
-function readByEach(
+/** The payouts of some blocks; `undefined` where endpoints differ about them, or one is awaited. */
+async function readAgreed(
   { context, settlement: { network }, place }: ChannelsContext,
-  voters: readonly Voter[],
-  range: PayoutRange,
-): Promise<Answer[]> {
-  return Promise.all(
+  memory: PayoutMemory,
+  { voters, range }: { voters: readonly Voter[]; range: PayoutRange },
+): Promise<Payout[] | undefined> {
+  const answers = await Promise.all(
     voters.map(async ({ endpoint }) => {
       const subjects = ["payouts"];
       try {
         const payouts = await readPayouts(endpoint, { ...range, contract: place.contract });
         noteAnswer(endpoint, subjects);
-        return { payouts, isAwaited: false, isLost: false };
+        return payouts;
       } catch (error) {
-        const isStillAwaited = isAwaited(context, { network, endpoint, subjects, error });
-        const isLost = !isStillAwaited || error instanceof RpcResponseError;
-        return { payouts: undefined, isAwaited: isStillAwaited, isLost };
+        const silent = { network, endpoint, subjects, error };
+        return isAwaited(context, silent) ? "awaited" : "left out";
       }
     }),
   );
-}
-
-/** The payouts of all answers; `undefined` where these differ, or one is awaited. */
-function findAgreed(
-  { context: { logger }, place: { network } }: ChannelsContext,
-  answers: readonly Answer[],
-  { from, to }: PayoutRange,
-): Payout[] | undefined {
-  if (answers.some((answer) => answer.isAwaited)) return undefined;
-  const [first, ...others] = answers.flatMap(({ payouts }) => (payouts ? [payouts] : []));
+  const [first, ...others] = answers.filter((answer) => typeof answer === "object");
+  if (first === undefined) reportLost(context, memory, { network: place.network, range });
+  else memory.payoutsLostAt = undefined;
+  if (answers.includes("awaited")) return undefined;
   if (first === undefined || others.every((other) => textOf(other) === textOf(first))) return first;
-  logger.warn(
-    { network, from, to },
+  const { from, to } = range;
+  context.logger.warn(
+    { network: place.network, from, to },
     "endpoints differ about payouts; they are not posted, and read again",
   );
   return undefined;
+}
+
+/** Progress waits: a block that is left out would be missing in the books for good. */
+function reportLost(
+  { clock, logger }: ChannelsContext["context"],
+  memory: PayoutMemory,
+  { network, range: { from, to } }: { network: string; range: PayoutRange },
+): void {
+  memory.payoutsLostAt ??= clock.now() + patienceMs;
+  if (clock.now() < memory.payoutsLostAt) return;
+  memory.payoutsLostAt = clock.now() + reportLostEveryMs;
+  logger.error(
+    { network, from, to },
+    "payouts wait: no endpoint returns the logs of these blocks; add a node that has them to rpcUrls",
+  );
 }
 
 function textOf(payouts: readonly Payout[]): string {

@@ -271,19 +271,27 @@ describe.each(enginesByDay("sqlite"))("payouts of nodes with faults, on %s", (en
     await posted({ everyMs: 61_000 });
   });
 
-  it.each([1, 2])(
-    "are posted after older ones that none of %s nodes has any more",
-    async (nodes) => {
-      await settleOther();
-      await here.devnet.mine(5);
-      prunedBelow = await here.devnet.client.getBlockNumber();
-      await start(...[nodeUrl, await startNode()].slice(0, nodes));
-      await channels.withdraw(config, 10_000n);
-      await here.claimed(price, config);
-      await settle();
-      await here.devnet.mine(3);
-      await posted({ everyMs: 61_000 });
-      expect(lines.join("")).toContain("no endpoint has their logs any more");
-    },
-  );
+  it.each([1, 2])("wait while none of %s nodes has the logs of older blocks", async (nodes) => {
+    await settleOther();
+    await here.devnet.mine(5);
+    prunedBelow = await here.devnet.client.getBlockNumber();
+    const before = (await readLedger()).progress;
+    await start(...[nodeUrl, await startNode()].slice(0, nodes));
+    const reports = () => lines.filter((line) => line.includes("add a node that has them")).length;
+    const begun = aheadMs;
+    const reported = (times: number) =>
+      vi.waitFor(async () => {
+        aheadMs += 61_000;
+        await here.devnet.mine(1);
+        expect(reports()).toBe(times);
+      }, patience);
+    await reported(1);
+    expect(aheadMs - begun).toBeGreaterThan(600_000);
+    const first = aheadMs;
+    await reported(2);
+    expect(aheadMs - first).toBeGreaterThan(3_500_000);
+    expect(await readLedger()).toEqual({ payouts: 0, progress: before });
+    prunedBelow = 0n;
+    await posted({ everyMs: 61_000 });
+  });
 });
