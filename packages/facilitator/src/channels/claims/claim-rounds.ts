@@ -98,6 +98,8 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
         await lease.release();
         // Another process may claim for receivers that this one does not know.
         memory.receivers = undefined;
+        memory.payoutsBehindSince = undefined;
+        memory.payoutsLostAt = undefined;
         forgetClaimGauges(channels);
         return areChannelsActive(channels);
       }
