@@ -1,4 +1,5 @@
 import { RpcError } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
 import * as z from "zod";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { endRefund } from "../../ledger/channels/move-refund.ts";
@@ -52,23 +53,31 @@ export async function advanceChannelRefunds(
       if (found !== undefined) passed.push(found);
     });
   }
-  const votedAt = clock.now();
-  const [votesOfLocked, votesOfPassed] = await Promise.all([
-    readByEach(channels, { ids: locked.map(({ channelId }) => channelId) }),
+  let votedAt = clock.now();
+  const [votesOfAll, votesOfPassed] = await Promise.all([
+    readByEach(channels, { ids: idsOf(locked) }),
     readByEach(channels, { ids: passed.map(({ refund }) => refund.channelId), depth }),
   ]);
   for (const each of passed) {
     const votes = votesOfPassed.get(each.refund.channelId);
     await attempt(each.refund, () => concludeAgreed(channels, memory, { ...each, votes }));
   }
-  for (const refund of locked) {
+  let votesOfLocked = votesOfAll;
+  for (const [index, refund] of locked.entries()) {
     await attempt(refund, async () => {
-      const isOld = clock.now() - votedAt >= maxVoteAgeMs;
-      const { channelId } = refund;
-      const votes = isOld ? await readByEach(channels, { ids: [channelId] }) : votesOfLocked;
-      await signRefund(channels, refund, votes.get(channelId));
+      const now = clock.now();
+      if (now - votedAt >= maxVoteAgeMs) {
+        // All that are left: a slow endpoint would take its time for each one alone.
+        votesOfLocked = await readByEach(channels, { ids: idsOf(locked.slice(index)) });
+        votedAt = now;
+      }
+      await signRefund(channels, refund, votesOfLocked.get(refund.channelId));
     });
   }
+}
+
+function idsOf(refunds: readonly OpenRefund[]): Hex[] {
+  return refunds.map(({ channelId }) => channelId);
 }
 
 /** `locked`: nothing that is good is signed. So it may end, whatever a node returns. */

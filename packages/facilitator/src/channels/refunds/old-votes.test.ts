@@ -72,3 +72,52 @@ it("no refund is signed by what an endpoint has shown more than a minute before"
   lie = undefined;
   expect(await Promise.all(asked)).toMatchObject([{ state: "refunded" }, { state: "refunded" }]);
 });
+
+it("refunds whose votes are old are voted on anew at once", async () => {
+  const here = await startRefundingChannels("sqlite");
+  onTestFinished(() => here.stop());
+  const { devnet, channels } = here;
+  const configs = [channels.configOf(), channels.configOf(), channels.configOf()];
+  const idsIn = (params: readonly unknown[]) =>
+    configs.filter((each) => JSON.stringify(params).includes(channels.idOf(each).slice(2)));
+  let aheadMs = 0;
+  let lie: Partial<ShownChannel> | undefined = { refundNonce: 5n };
+  let most = 0;
+  /** Channels in the second endpoint's calls since the votes became old. */
+  let asked: number[] | undefined;
+  const first = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+    const isTrial = JSON.stringify(params).includes(`${refundSelector?.slice(2)}`);
+    if (method === "eth_call" && isTrial && asked === undefined) {
+      aheadMs += 61_000;
+      asked = [];
+    }
+    return ask();
+  });
+  const second = await startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+    const ids = idsIn(call.params);
+    most = Math.max(most, ids.length);
+    if (call.method === "eth_call" && ids.length > 0) asked?.push(ids.length);
+    return lieAboutChannels(call, ask, lie);
+  });
+  onTestFinished(first.close);
+  onTestFinished(second.close);
+  const facilitator = await here.start(
+    {},
+    {
+      clock: { ...systemClock, now: () => performance.now() + aheadMs },
+      network: { rpcUrls: [first.url, second.url] },
+    },
+  );
+  for (const config of configs) {
+    await channels.deposit(config, 10_000n);
+    await here.buy(facilitator, 6_000n, config);
+  }
+  const outcomes = configs.map((config) => here.refund(facilitator, config, 6_000n));
+  // A look at all of them has begun.
+  await vi.waitFor(() => expect(most).toBe(3), patience);
+  lie = undefined;
+  for (const outcome of await Promise.all(outcomes)) {
+    expect(outcome).toMatchObject({ state: "refunded" });
+  }
+  expect(asked?.[0]).toBe(2);
+});
