@@ -1,6 +1,7 @@
-import type { RpcCall } from "@coinslot/chain";
+import { type RpcCall, RpcClosedError } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import { beforeEach, expect, it } from "vitest";
+import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { word } from "../../testing/ledger-deposits.ts";
 import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
@@ -9,6 +10,7 @@ const id = word(1);
 const otherId = word(2);
 let former: FormerHeads;
 let lost: number | undefined;
+let fault: Error;
 
 beforeEach(() => {
   former = new Map();
@@ -29,7 +31,7 @@ async function lookAt(number: number, { at, ids }: { at: number; ids: readonly H
     chainId: 1,
     request: async ({ params = [] }: RpcCall) => {
       const [height] = params;
-      if (Number(height) === lost) throw new Error("The node is gone.");
+      if (Number(height) === lost) throw fault;
       const hash = word(Number(height));
       return { number: height, hash, parentHash: hash, timestamp: "0x1" };
     },
@@ -69,12 +71,26 @@ it("readings are final in the next look where a node failed for another one", as
   await lookAt(10, { at: 0, ids: [id] });
   await lookAt(11, { at: 10, ids: [id, otherId] });
   lost = 11;
-  await expect(lookAt(14, { at: 20, ids: [id, otherId] })).rejects.toThrow("gone");
+  fault = new Error("No fault of a node.");
+  await expect(lookAt(14, { at: 20, ids: [id, otherId] })).rejects.toThrow(fault);
   lost = undefined;
   const final = await lookAt(15, { at: 30, ids: [id, otherId] });
   expect(final.get(id)).toMatchObject({ block: { number: 10 } });
   expect(final.get(otherId)).toMatchObject({ block: { number: 11 } });
 });
+
+it.each([new RpcClosedError(1), new z.ZodError([])])(
+  "a former block that cannot be read holds up no other channel: $name",
+  async (error) => {
+    await lookAt(10, { at: 0, ids: [id] });
+    await lookAt(11, { at: 10, ids: [id, otherId] });
+    [lost, fault] = [10, error];
+    const found = await lookAt(14, { at: 20, ids: [id, otherId] });
+    expect([...found]).toMatchObject([[otherId, { block: { number: 11 } }]]);
+    lost = undefined;
+    expect(await look(15, { at: 30 })).toMatchObject({ block: { number: 10 } });
+  },
+);
 
 it("a final reading stays final until it is deleted", async () => {
   await look(10, { at: 0 });

@@ -1,5 +1,6 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
+import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { SettlementNetwork } from "../../settle/context.ts";
 import { readBlock } from "./read-block.ts";
@@ -19,10 +20,10 @@ const maxGapMs = 600_000;
  * by its hash. So one of a former head is final once that block is deep enough, and still in the
  * chain. One reading of each id is kept: a change is final after `finalAfter` blocks, and twice as
  * many at most. One that was not looked for lately is dropped. One that is final stays for as long,
- * until its reader deletes it: a fault in between loses none.
+ * until its reader deletes it: a fault in between loses none. One whose block cannot be read is
+ * left out of this look, and holds up no other.
  *
  * @param options.now by the clock
- * @throws RpcError
  */
 export async function finalByHeads(
   { rpc, finalAfter }: Pick<SettlementNetwork, "finalAfter"> & { rpc: RpcRequester },
@@ -43,7 +44,7 @@ export async function finalByHeads(
   }
   const final = new Map<Hex, ChannelReading>();
   const kept = new Map<Hex, ChannelReading>();
-  const blocks = new Map<number, BlockId | undefined>();
+  const blocks = new Map<number, BlockId | "unreadable" | undefined>();
   for (const [id, reading] of atHead) {
     const known = former.get(id)?.reading;
     if (known === undefined || known.block.number > head.number) {
@@ -55,8 +56,10 @@ export async function finalByHeads(
       kept.set(id, known);
       continue;
     }
-    if (!blocks.has(number)) blocks.set(number, await readBlock(rpc, number));
-    if (blocks.get(number)?.hash === hash) final.set(id, known);
+    if (!blocks.has(number)) blocks.set(number, await tryBlock(rpc, number));
+    const block = blocks.get(number);
+    if (block === "unreadable") continue;
+    if (block?.hash === hash) final.set(id, known);
     else kept.set(id, reading);
   }
   for (const [id, reading] of kept) {
@@ -64,4 +67,17 @@ export async function finalByHeads(
     former.set(id, { reading, lookedAt: now });
   }
   return final;
+}
+
+/** @throws what is no fault of a node */
+async function tryBlock(
+  rpc: RpcRequester,
+  height: number,
+): Promise<BlockId | "unreadable" | undefined> {
+  try {
+    return await readBlock(rpc, height);
+  } catch (error) {
+    if (error instanceof RpcError || error instanceof z.ZodError) return "unreadable";
+    throw error;
+  }
 }
