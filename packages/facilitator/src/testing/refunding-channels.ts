@@ -64,22 +64,10 @@ export async function startRefundingChannels(engine: Engine) {
     }, patience);
   }
 
-  /** Calls of the escrow in the pool of a chain that mines nothing. */
-  async function callsInPool(): Promise<Hex[]> {
-    const { pending } = await devnet.client.getTxpoolContent();
-    const inputs = Object.values(pending).flatMap((each) =>
-      Object.values(each).map(({ input }) => input),
-    );
-    return inputs.flatMap((input) => {
-      const { functionName, args } = decodeFunctionData({ abi: channelSettlementAbi, data: input });
-      return functionName === "multicall" ? args[0] : [input];
-    });
-  }
-
   /** The name of the first call in the pool. */
   function firstInPool(): Promise<string> {
     return vi.waitFor(async () => {
-      const [data] = await callsInPool();
+      const [data] = await callsInPool(devnet);
       if (data === undefined) throw new Error("The pool is empty.");
       return decodeFunctionData({ abi: channelSettlementAbi, data }).functionName;
     }, patience);
@@ -88,7 +76,7 @@ export async function startRefundingChannels(engine: Engine) {
   /** The refund in the pool, without the claim beside it. */
   function refundInPool(): Promise<Hex> {
     return vi.waitFor(async () => {
-      const calls = await callsInPool();
+      const calls = await callsInPool(devnet);
       const refund = calls.find((data) => data.startsWith(refundSelector));
       if (refund === undefined) throw new Error("No refund is in the pool.");
       return refund;
@@ -119,11 +107,21 @@ export async function startRefundingChannels(engine: Engine) {
     return { db: opened.database.kysely, dialect: opened.database.dialect };
   }
 
+  /** Waits until a channel's mirror has this balance. Mines nothing, so no block hides the fall. */
+  async function mirrored(balance: bigint) {
+    const { db, dialect } = await openReads();
+    await vi.waitFor(async () => {
+      const states = await db.selectFrom("channel_states").select("balance").execute();
+      expect(states).toContainEqual({ balance: dialect.amount.encode(balance) });
+    }, patience);
+  }
+
   return {
     ...here,
     questionOf,
     payloadOf,
     openReads,
+    mirrored,
     refundOnce,
     refund,
     unlocked,
@@ -131,4 +129,16 @@ export async function startRefundingChannels(engine: Engine) {
     refundInPool,
     stealRefund,
   };
+}
+
+/** Calls of the escrow in the pool of a chain that mines nothing. */
+async function callsInPool(devnet: ClaimingDevnet["devnet"]): Promise<Hex[]> {
+  const { pending } = await devnet.client.getTxpoolContent();
+  const inputs = Object.values(pending).flatMap((each) =>
+    Object.values(each).map(({ input }) => input),
+  );
+  return inputs.flatMap((input) => {
+    const { functionName, args } = decodeFunctionData({ abi: channelSettlementAbi, data: input });
+    return functionName === "multicall" ? args[0] : [input];
+  });
 }

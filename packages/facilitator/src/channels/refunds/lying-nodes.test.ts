@@ -151,6 +151,7 @@ describe.each(enginesByDay("sqlite"))(
       expect(await here.ask(facilitator, 8_000n, config)).toMatchObject({ state: "busy" });
       lieOfOther = undefined;
       await channels.deposit(config, 4_000n, { salt: `0x${"1".repeat(64)}` });
+      await here.mirrored(10_000n);
       expect(await here.unlocked(facilitator, config, 8_000n)).toMatchObject({ state: "admitted" });
     });
 

@@ -44,6 +44,7 @@ it("claims, refunds and settles end behind a node that keeps fewer states than a
   await here.buy(facilitator, 6_000n, config);
   expect(await here.refund(facilitator, config, 6_000n)).toMatchObject({ state: "refunded" });
   await channels.deposit(config, 4_000n, { salt: `0x${"1".repeat(64)}` });
+  await here.mirrored(10_000n);
   expect(await here.unlocked(facilitator, config, 8_000n)).toMatchObject({ state: "admitted" });
   const { db } = await here.openReads();
   await vi.waitFor(async () => {

@@ -34,6 +34,7 @@ it("an endpoint that is stuck at an old block holds up no refund of a channel", 
     amount: 4_000n,
   });
   await channels.deposit(config, 4_000n, { salt: `0x${"1".repeat(64)}` });
+  await here.mirrored(10_000n);
   expect(await here.unlocked(facilitator, config, 8_000n)).toMatchObject({ state: "admitted" });
 });
 
