@@ -22,7 +22,8 @@ export async function checkClock(options: {
   if (near.length > 0) return Math.min(now, Math.max(...near));
   const [time] = times;
   if (time === undefined) return undefined;
-  const show = (at: number) => new Date(at).toISOString();
+  // A node may name any time; a date ends here.
+  const show = (at: number) => new Date(Math.min(at, 8_640_000_000_000_000)).toISOString();
   throw new PaymentError(
     "clock_wrong",
     `The clock of this machine is at ${show(now)}, the chain's at ${show(time)}; nothing is paid until they agree, since the budget counts by the day`,

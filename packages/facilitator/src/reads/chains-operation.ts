@@ -8,6 +8,7 @@ import { inSnapshot } from "../ledger/ledger-reads.ts";
 import { readDatabaseNow } from "../ledger/queries/common-time.ts";
 import { defineOperation } from "../operators/operation.ts";
 import type { ChainView, SellerView } from "./seller-view.ts";
+import { isoOfNode } from "./wire-forms.ts";
 
 const hourMs = 3_600_000;
 const maxCounted = 10_000;
@@ -96,7 +97,7 @@ function factsOf(view: ChainView | undefined) {
   const { head, endpoints = [] } = view ?? {};
   const at = head && head.timestamp * 1_000;
   return {
-    head: head && at !== undefined ? { number: head.number, at: isoOf(at) } : null,
+    head: head && at !== undefined ? { number: head.number, at: isoOfNode(at) } : null,
     lagSeconds: at === undefined ? null : Math.max(0, Math.round((Date.now() - at) / 1_000)),
     isReachable: view?.isReachable ?? null,
     isStalled: view?.isStalled ?? null,
@@ -109,11 +110,6 @@ function factsOf(view: ChainView | undefined) {
       errorRate: endpoint.requests === 0 ? null : endpoint.failures / endpoint.requests,
     })),
   };
-}
-
-/** A node may name any time for its head. */
-function isoOf(milliseconds: number): string {
-  return new Date(Math.min(milliseconds, 8_640_000_000_000_000)).toISOString();
 }
 
 /** By the index of what is not final. */

@@ -38,6 +38,11 @@ export function toMoney(network: Money["network"], asset: Address, value: bigint
   };
 }
 
+/** ISO 8601 of Unix milliseconds by a node, which may name any time. */
+export function isoOfNode(milliseconds: number): string {
+  return new Date(Math.min(milliseconds, 8_640_000_000_000_000)).toISOString();
+}
+
 /** ISO 8601 of Unix milliseconds; `null` of none. */
 export function toIso(milliseconds: number | null | undefined): string | null {
   return milliseconds === undefined || milliseconds === null

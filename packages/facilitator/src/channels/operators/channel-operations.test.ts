@@ -102,6 +102,13 @@ describe.each(enginesByDay("sqlite"))("commands of the operator on channels, on 
       { code: "channels_deadline", urgency: "critical", count: 1 },
       { code: "channels_unwatched", urgency: "critical", count: 2 },
     ]);
+
+    // As a node's false block leaves it.
+    await withDatabase(here.ledger.url, ({ execute }) =>
+      execute(`update channel_watches set block_time = ${0xfffffffffffff}`),
+    );
+    const { totals: far } = await runOperation(here.ledger.url, channelTotalsOperation, {});
+    expect(far).toMatchObject([{ watched: { at: "+275760-09-13T00:00:00.000Z" } }]);
   });
 
   it("claim once what is unclaimed, with an entry in the audit log", async () => {

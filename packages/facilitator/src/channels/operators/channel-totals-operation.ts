@@ -8,7 +8,7 @@ import type { LedgerReads } from "../../ledger/ledger-context.ts";
 import { inSnapshot } from "../../ledger/ledger-reads.ts";
 import { readDatabaseNow } from "../../ledger/queries/common-time.ts";
 import { defineOperation } from "../../operators/operation.ts";
-import { moneySchema, toIso, toMoney } from "../../reads/wire-forms.ts";
+import { isoOfNode, moneySchema, toIso, toMoney } from "../../reads/wire-forms.ts";
 import { sumClaims, unclaimedOf } from "../claims/sum-claims.ts";
 
 export const channelTotalsResult = z.object({
@@ -75,7 +75,7 @@ export const channelTotalsOperation = defineOperation({
               ? null
               : {
                   block: watch.block.number,
-                  at: new Date(watch.block.time * 1_000).toISOString(),
+                  at: isoOfNode(watch.block.time * 1_000),
                   lagSeconds: Math.max(0, Math.round(now / 1_000 - watch.block.time)),
                 },
         });
