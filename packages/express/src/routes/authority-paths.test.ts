@@ -104,6 +104,19 @@ describe.each(expressVersions)("a handler on $name that reads a target's host", 
     },
   );
 
+  it.each(["//u@x%77eather", "//u@x:80weather", "//u@[x]weather", "/\\u@x%25/weather"])(
+    "refuses %s, whose host parsers end differently",
+    async (target) => {
+      const shop = await openShop({
+        express,
+        routes: { "GET /weather": at("$1") },
+        serve: (app) => app.use(serveWeather),
+      });
+      opened.push(shop);
+      expect((await sendTarget(shop, target)).status).toBe(400);
+    },
+  );
+
   it("refuses more than five such hosts, also with escaped slashes", async () => {
     const shop = await openShop({
       express,

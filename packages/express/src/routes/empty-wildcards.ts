@@ -8,6 +8,8 @@ import type { Route } from "./read-routes.ts";
 import { pathsSeen } from "./takers.ts";
 import { takesEmpty } from "./takes-empty.ts";
 
+const singleSlashes = (path: string) => path.replace(/\/{2,}/g, "/");
+
 const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
 /** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
 const lastWildcard = new RegExp(`(/?)(\\*${name}|\\{\\*${name}\\})/?$`);
@@ -51,7 +53,7 @@ export function createEmptyWildcards(options: {
   const findSold = createPathRouter({ router, routes: options.routes, settings });
   const reported = new Set<Route>();
   return (request, forms) => {
-    const { method, baseUrl, url } = request;
+    const { method, baseUrl, url, originalUrl } = request;
     const found = find(method, forms);
     if (found === "malformed") return found;
     const folder = folders.find((each) => each === found);
@@ -59,7 +61,11 @@ export function createEmptyWildcards(options: {
     const path = pathOf(url);
     const below = forms.map((form) => pathOf(form).replace(/\/*$/, "/x"));
     const isSoldBelow = findSold(method, below) !== undefined;
+    const [sent, read] = [pathOf(originalUrl), baseUrl + path];
+    // A mount of "" has cut a slash: the path that routers saw is not known.
+    const isCut = sent !== read && singleSlashes(sent) === singleSlashes(read);
     const isTaken = [...rootsOf(app)].some((root) => {
+      if (isCut) return true;
       const router = applicationRouter(root);
       const seen = pathsSeen(router, { method, baseUrl, url, gate: options.gate?.() });
       if (seen === undefined) return true;

@@ -8,6 +8,7 @@ import {
   expressForms,
   hasDotSegments,
   isPlainTarget,
+  pathOf,
   servedReadings,
   targetsOf,
   truncatedReadings,
@@ -83,13 +84,19 @@ export function createRouteMatcher(
     tree: Tree,
     { readings, sold }: { readings: readonly Readings[]; sold: Route | undefined },
   ): ReturnType<RouteMatcher> {
-    const own = dearestOf([sold, ...readings.map(({ forms }, at) => find(forms, at))]);
+    const own = dearestOf([sold, ...readings.flatMap(ownKeys)]);
     if (own === "malformed" || own === "closed") return own;
     const dearest = dearestOf([own, ...keysOf(({ served }) => served())]);
     const hasDots = () => readings.some(({ target }) => hasDotSegments(target));
     if (own === undefined || own === dearest || hasDots()) return dearest;
     const truncated = dearestOf([own, ...keysOf(({ target }) => truncatedReadings(target))]);
     return truncated === own && tree.isTakenByRoute(own) ? own : dearest;
+
+    /** A wildcard takes a run of slashes that a mount cuts: each form may be another key's. */
+    function ownKeys({ target, forms }: Readings, at: number): ReturnType<RouteMatcher>[] {
+      const groups = pathOf(target).includes("//") ? forms.map((form) => [form]) : [forms];
+      return groups.map((each) => find(each, at));
+    }
 
     function keysOf(formsOf: (each: Readings) => string[][]): ReturnType<RouteMatcher>[] {
       return readings.flatMap((each, at) => formsOf(each).map((forms) => find(forms, at)));

@@ -14,6 +14,7 @@ export function isPlainTarget(target: string): boolean {
   const path = pathOf(target);
   if (!fetchedUnlike.test(path)) return true;
   if (path.length > maxLength.plain) return false;
+  if ([path, decode(path)].some(hasOddHost)) return false;
   const climbCount = climbsOf(target);
   const count = (each: string, signs: RegExp) => each.match(signs)?.length ?? 0;
   const runCount = count(path, runs);
@@ -24,6 +25,11 @@ export function isPlainTarget(target: string): boolean {
   if (climbCount > maxClimbs || climbCount + most > maxRuns) return false;
   if (climbCount > 0) return path.length <= maxLength.withClimbs;
   return hostCount === 0 || path.length <= maxLength.withRuns;
+}
+
+/** Returns whether parsers that read `//user@host` as a host differ about its end. */
+function hasOddHost(path: string): boolean {
+  return (path.match(hosts) ?? []).some((host) => host.includes("@") && !plainUser.test(host));
 }
 
 /** Returns whether a target's path has segments of dots, also once it is decoded. */
@@ -50,6 +56,8 @@ const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
 /** Runs of slashes as the URL standard reads them, each with the host that may follow. */
 const hosts = /[/\\](?:[\t\n\r]*[/\\])+[^/\\?#]*/g;
+/** A user with a host that all parsers end at the next slash. `url.parse` may end it before. */
+const plainUser = /@[\w.-]{0,62}(?::\d{0,5})?$/;
 /** 32 forms. */
 const maxRuns = 5;
 const maxClimbs = 3;
@@ -195,8 +203,13 @@ export function pathOf(target: string): string {
  */
 function normalReadings(path: string): string[][] {
   const decoded = decode(path);
-  const forms = normalForms(decoded.replaceAll("\\", "/"));
-  return decoded.includes("\\") ? [forms, normalForms(decoded)] : [forms];
+  const spellings = new Set([decoded.replaceAll("\\", "/"), decoded]);
+  return [...spellings].flatMap((each) => {
+    const forms = normalForms(each);
+    // The URL standard ends these in a slash, and Node's `path` does not.
+    const isFolder = /\/\.{1,2}$/.test(each) && forms[0] !== "/";
+    return isFolder ? [forms, forms.map((form) => form.slice(0, -1))] : [forms];
+  });
 }
 
 /**
