@@ -1,5 +1,4 @@
-import { type Clock, createRpcPool, systemClock } from "@coinslot/chain";
-import type { Devnet } from "@coinslot/devnet";
+import { createRpcPool } from "@coinslot/chain";
 import type { Transaction } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
@@ -8,7 +7,6 @@ import { createIndexer } from "../create-indexer.ts";
 import { silentLogger } from "../logger.ts";
 import { addRequest } from "../store/requests.ts";
 import type { IndexerSchema } from "../store/schema.ts";
-import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { startFork, startUsedChain } from "../testing/scene.ts";
 import { agreeOnBlock } from "./agree-on-block.ts";
 import { voteOnFinal } from "./vote-on-final.ts";
@@ -57,81 +55,35 @@ it("has denied blocks taken back once, also behind another request", async () =>
   const devnet = await startUsedChain();
   const fork = await startFork(devnet, await devnet.client.getBlockNumber());
   await fork.mine(200);
-  const { vote, readRequests, database } = await openVote(
-    [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
-    { top: fork },
-  );
-  const { kysely, dialect } = database;
-  await addRequest(kysely, dialect, { chainId: devnet.chainId, kind: "verify", from: 0 });
-  await vote();
-  await vote();
-  expect(await readRequests()).toEqual(["verify", "rewind"]);
-});
-
-it("has no true block taken back by gateways whose nodes lag, or by one vote of theirs", async () => {
-  const devnet = await startUsedChain();
-  const late = await startFork(devnet, await devnet.client.getBlockNumber());
-  await devnet.mine(200);
-  const gateways = [await startFaultProxy(late.rpcUrl), await startFaultProxy(late.rpcUrl)];
-  const beforePause = () => {
-    for (const gateway of gateways) gateway.setUpstream(devnet.rpcUrl);
-  };
-  const { vote, readRequests, outvoted } = await openVote(
-    [devnet.rpcUrl, ...gateways.map(({ url }) => url)],
-    { top: devnet, beforePause },
-  );
-  expect(await vote()).toMatchObject({ isShared: true });
-  expect(await readRequests()).toEqual([]);
-  expect([...outvoted]).toEqual([]);
-
-  // The newest block comes from another node each time.
-  for (const gateway of gateways)
-    gateway.set(async ({ calls, forward, reply }) => {
-      const isNewest = calls.some(({ params }) => params[0] === "latest");
-      gateway.setUpstream(isNewest ? devnet.rpcUrl : late.rpcUrl);
-      reply(await forward());
-    });
-  expect(await vote()).not.toHaveProperty("deniedAbove");
-  expect(await readRequests()).toEqual([]);
-});
-
-/** Votes of a chain's endpoints about the newest block of `top`. */
-async function openVote(
-  rpcUrls: string[],
-  { top, beforePause = () => undefined }: { top: Devnet; beforePause?: () => void },
-) {
+  const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
   const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
   const indexer = createIndexer(configuration);
   onTestFinished(() => indexer.close());
   const database = await indexer.database();
-  const { kysely } = database;
+  const { kysely, dialect } = database;
   const [chain] = readConfiguration(configuration).chains;
   if (chain === undefined) throw new Error("No chain");
-  const pool = createRpcPool({ chainId: chain.chainId, rpcUrls });
+  const { chainId } = chain;
+  const pool = createRpcPool({ chainId, rpcUrls });
   onTestFinished(() => pool.close());
-  const { number, hash } = await top.client.getBlock();
-  const outvoted = new Set<number>();
-  const clock: Clock = {
-    ...systemClock,
-    setTimer(run) {
-      beforePause();
-      return systemClock.setTimer(run, 0);
-    },
-  };
-  const lease = {
-    write: <T>(run: (transaction: Transaction<IndexerSchema>) => Promise<T>) =>
-      kysely.transaction().execute(run),
-  };
-  const rewrites = { count: 0 };
-  const context = { chain, database, logger: silentLogger, pool, outvoted, rewrites, clock, lease };
-  const block = { number: Number(number), hash };
-  return {
+  const { number, hash } = await fork.client.getBlock();
+  const context = {
+    chain,
     database,
-    outvoted,
-    vote: () => voteOnFinal(context, block, new AbortController().signal),
-    async readRequests() {
-      const requests = await kysely.selectFrom("indexer_requests").select("kind").execute();
-      return requests.map(({ kind }) => kind);
+    logger: silentLogger,
+    pool,
+    outvoted: new Set<number>(),
+    tokens: [{ id: 1 }],
+    rewrites: { count: 0 },
+    lease: {
+      write: <T>(run: (transaction: Transaction<IndexerSchema>) => Promise<T>) =>
+        kysely.transaction().execute(run),
     },
   };
-}
+  await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
+  const { signal } = new AbortController();
+  await voteOnFinal(context, { number: Number(number), hash }, signal);
+  await voteOnFinal(context, { number: Number(number), hash }, signal);
+  const requests = await kysely.selectFrom("indexer_requests").select("kind").execute();
+  expect(requests.map(({ kind }) => kind)).toEqual(["verify", "rewind"]);
+});

@@ -104,17 +104,12 @@ async function findDenied(
   agreeing: readonly Vote[],
   top: BlockId,
 ): Promise<number | undefined> {
-  const isFarBelow = (head: number | bigint) => Number(head) + farBlocks < top.number;
   const having = agreeing.filter(({ block }) => block === top);
-  const below = agreeing.filter(({ head = top.number }) => isFarBelow(head));
+  const below = agreeing.filter(({ head = top.number }) => head + farBlocks < top.number);
   if (below.length < 2 || below.length <= having.length) return undefined;
   const heads = await pool.compareHeads();
-  // Behind a gateway a vote may be of a node that lags. Its head is then another one here.
   const isAwake = ({ endpoint }: Vote) =>
-    heads.some(
-      (head) =>
-        head.endpoint === endpoint && !head.isLagging && !head.isOld && isFarBelow(head.number),
-    );
+    heads.some((head) => head.endpoint === endpoint && !head.isLagging && !head.isOld);
   const denying = below.filter(isAwake).flatMap(({ head }) => head ?? []);
   if (denying.length <= having.length) return undefined;
   const [, second] = denying.sort((a, b) => b - a);
