@@ -2,13 +2,11 @@ import { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter, rootsOf } from "./application-router.ts";
 import { dialectOf, type PathDialect } from "./path-dialect.ts";
-import { pathOf } from "./path-forms.ts";
+import { pathOf, withSingleSlashes } from "./path-forms.ts";
 import { createPathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { pathsSeen } from "./takers.ts";
 import { takesEmpty } from "./takes-empty.ts";
-
-const singleSlashes = (path: string) => path.replace(/\/{2,}/g, "/");
 
 const name = '(?:[\\w$\\u0080-\\uffff]+|"[^"/]+")';
 /** A wildcard of Express 5 that ends a key, plain or in braces, with the slash before it. */
@@ -63,9 +61,8 @@ export function createEmptyWildcards(options: {
     const isSoldBelow = findSold(method, below) !== undefined;
     const [sent, read] = [pathOf(originalUrl), baseUrl + path];
     // A mount of "" has cut a slash: the path that routers saw is not known.
-    const isCut = sent !== read && singleSlashes(sent) === singleSlashes(read);
-    const isTaken = [...rootsOf(app)].some((root) => {
-      if (isCut) return true;
+    const isCut = sent !== read && withSingleSlashes(sent) === withSingleSlashes(read);
+    const isSeenTaken = (root: Application): boolean => {
       const router = applicationRouter(root);
       const seen = pathsSeen(router, { method, baseUrl, url, gate: options.gate?.() });
       if (seen === undefined) return true;
@@ -75,7 +72,8 @@ export function createEmptyWildcards(options: {
       return (below.length > 0 ? below : seen).some(
         (each) => takesEmpty(router, { method, isSoldBelow }, each) === true,
       );
-    });
+    };
+    const isTaken = isCut || [...rootsOf(app)].some(isSeenTaken);
     if (!isTaken) return undefined;
     const route = folder.of;
     if (!reported.has(route)) {

@@ -188,7 +188,12 @@ function singleSlashForms(path: string): string[] {
 function respelled(path: string): string[] {
   const parts = path.split(escapedSlashes).map((part) => encode(decode(part)));
   const form = parts.join("%2F");
-  return [form, form.replace(runs, "/")];
+  return [form, withSingleSlashes(form)];
+}
+
+/** A path with single slashes in place of all of its runs of them. */
+export function withSingleSlashes(path: string): string {
+  return path.replace(runs, "/");
 }
 
 /** A request target without its query, and without scheme and host if it has them. */

@@ -114,6 +114,31 @@ function send(express: ExpressModule, { paths, prices, mount, target, server }: 
   return seen;
 }
 
+/** Scenes that were sold below their price once. */
+const known: Scene[] = [
+  {
+    paths: ["/:x/:y", "/a/*rest", "/a/:y"],
+    target: "/a//a",
+    prices: [2, 4, 3, 1],
+    mount: "",
+    server: null,
+  },
+  {
+    paths: ["/:x/b/*rest", "/:x/:y", "/a"],
+    target: "/aa/b/.",
+    prices: [3, 4, 1, 2],
+    mount: "",
+    server: "a static server",
+  },
+  {
+    paths: ["/a/:y/b", "/:x/:y/:z", "/a/*rest"],
+    target: "//a",
+    prices: [4, 1, 3, 2],
+    mount: "",
+    server: ofFolder,
+  },
+];
+
 describe.each(expressVersions)("the price of a path on $name", ({ name, express }) => {
   /** Keys in the syntax of this Express. */
   const inItsSyntax = (scene: Scene): Scene =>
@@ -138,7 +163,7 @@ describe.each(expressVersions)("the price of a path on $name", ({ name, express 
         // Keys that begin with the mount may be full ones, too.
         if (scene.mount !== "/a") expect(matched).toBe(served);
       }),
-      { numRuns: runs },
+      { numRuns: runs, examples: known.map((scene) => [inItsSyntax(scene)]) },
     );
     // The property is meaningful only if many requests are sold.
     expect(sold).toBeGreaterThan(runs / 20);
