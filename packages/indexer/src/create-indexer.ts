@@ -27,6 +27,7 @@ import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
+import { boundTimes } from "./store/bound-times.ts";
 import { readChain } from "./store/chain-row.ts";
 import { readChecks } from "./store/checks.ts";
 import { holdLease } from "./store/hold-lease.ts";
@@ -240,6 +241,8 @@ async function follow(
     context;
   const { database, tokens } = await store.opened();
   const contexts: ChainContext[] = [];
+  const chainIds = chains.map(({ chain }) => chain.chainId);
+  await lease.write((transaction) => boundTimes(transaction, chainIds));
   for (const { chain, trusted, outvoted, progress } of chains) {
     const { head_number, head_timestamp_ms, progress_at_ms } = await readChain(
       database,

@@ -1,14 +1,15 @@
 import {
   blockByHash,
+  blockByNumber,
   blockHeaderSchema,
   headerIn,
   type RpcEndpointHandle,
   type RpcOutcome,
-  readHeaders as readChainHeaders,
 } from "@coinslot/chain";
 import * as z from "zod";
 import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
 import type { BlockId } from "../store/block-id.ts";
+import { maxBlockTime } from "../store/bound-times.ts";
 
 /** A block, and its time. */
 export interface TimedBlock extends BlockId {
@@ -28,7 +29,12 @@ export interface BlockHeader extends TimedBlock {
   isEmpty: boolean;
 }
 
-const headerSchema = blockHeaderSchema.extend({
+/** A block with a time beyond all dates is made up: the next endpoint is asked. */
+export const datedHeaderSchema = blockHeaderSchema.extend({
+  timestamp: blockHeaderSchema.shape.timestamp.refine((seconds) => seconds <= maxBlockTime),
+});
+
+const headerSchema = datedHeaderSchema.extend({
   logsBloom: z
     .string()
     .regex(/^0x[0-9a-f]{512}$/i)
@@ -73,12 +79,10 @@ export async function readHeaders(
   endpoint: RpcEndpointHandle,
   numbers: readonly number[],
 ): Promise<TimedBlock[]> {
-  const headers = await readChainHeaders(endpoint, numbers.map(BigInt));
-  return headers.map(({ number, hash, timestamp }) => ({
-    number: Number(number),
-    hash,
-    timestampMs: Number(timestamp) * 1000,
-  }));
+  if (numbers.length === 0) return [];
+  const calls = numbers.map((number) => blockByNumber(BigInt(number)));
+  const outcomes = await endpoint.requestMany(calls);
+  return numbers.map((number, index) => headerOf(endpoint, outcomes[index], number));
 }
 
 /** Asks for a block by a hash in lowercase. */

@@ -7,6 +7,7 @@ import {
 } from "@coinslot/chain";
 import type { ChainConfiguration } from "../configuration.ts";
 import type { TrustedPool } from "../trusted-pool.ts";
+import { datedHeaderSchema } from "./block-header.ts";
 
 /** An endpoint's newest block. */
 export interface Head {
@@ -31,7 +32,8 @@ export async function readHead(
   const calls = [blockByNumber("latest")];
   if (finality.finalizedTag) calls.push(blockByNumber("finalized"));
   const [first, second] = await endpoint.requestMany(calls);
-  const header = headerIn(endpoint, first, { block: "latest", parse: parseBlockHeader });
+  const parse = (result: unknown) => datedHeaderSchema.safeParse(result).data;
+  const header = headerIn(endpoint, first, { block: "latest", parse });
   const number = Number(header.number);
   await pool.checkHead(endpoint, number);
   const tagged = second?.ok ? parseBlockHeader(second.result)?.number : undefined;

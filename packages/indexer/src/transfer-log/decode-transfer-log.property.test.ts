@@ -63,6 +63,16 @@ it("a transfer log is decoded as viem decodes it", () => {
   );
 });
 
+it("takes a time beyond all dates as omitted", () => {
+  fc.assert(
+    fc.property(transferLog, (log) => {
+      const timeOf = (blockTimestamp: Hex) => decodeTransferLog({ ...log, blockTimestamp });
+      expect(timeOf("0x7dba8218000")).toMatchObject({ timestampMs: 8_640_000_000_000_000 });
+      expect(timeOf("0x7dba8218001")).toMatchObject({ timestampMs: undefined });
+    }),
+  );
+});
+
 it("any other log is reported with its fault, without an exception", () => {
   fc.assert(
     fc.property(fc.anything(), (value) => {

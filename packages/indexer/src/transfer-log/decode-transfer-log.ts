@@ -1,3 +1,4 @@
+import { maxBlockTime } from "../store/bound-times.ts";
 import { hasPosition, positionOf } from "../store/position.ts";
 import { transferTopic } from "./transfer-topic.ts";
 
@@ -13,7 +14,7 @@ export interface TransferLog {
   from: string;
   to: string;
   amount: bigint;
-  /** Undefined where the node omits it, as many do. */
+  /** Undefined where the node omits it, as many do, or made it up. */
   timestampMs: number | undefined;
 }
 
@@ -82,8 +83,10 @@ export function decodeTransferLog(log: unknown): TransferLog | OddLog {
     from: fromAddress,
     to: toAddress,
     amount: BigInt(data),
-    // Some nodes write zeros instead of the time, above all into the logs of receipts.
-    timestampMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
+    // Some nodes write zeros instead of the time, above all into the logs of receipts. A time
+    // beyond all dates is made up.
+    timestampMs:
+      seconds === undefined || seconds === 0 || seconds > maxBlockTime ? undefined : seconds * 1000,
   };
 }
 
