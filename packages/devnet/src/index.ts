@@ -48,4 +48,5 @@ export {
   startProgram,
   startSource,
 } from "./start-program.ts";
+export { superJournalOf } from "./super-journal.ts";
 export { createTestDatabase } from "./test-database.ts";

@@ -97,6 +97,9 @@ async function checkHolder(url: string, folder: string): Promise<Check[]> {
     lock?.release();
     return [{ topic, status: "ok", found: "No seller uses it at the moment" }];
   } catch (error) {
+    // The message says what to remove.
+    if (isDatabaseError(error, "configuration"))
+      return [{ topic, status: "broken", found: error.message }];
     if (!isDatabaseError(error, "file-locked")) throw error;
     const found =
       "A seller uses it. A second one would not start: several need PostgreSQL in COINSLOT_LEDGER";

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPayingFetch } from "@coinslot/client";
 import {
@@ -7,6 +7,7 @@ import {
   type DevnetOptions,
   placeChannels,
   startDevnet,
+  superJournalOf,
 } from "@coinslot/devnet";
 import { channelContracts, channelNeeds } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -203,6 +204,16 @@ describe("coinslot doctor", () => {
       await seller.stop();
       const after = await examine({ COINSLOT_LEDGER: ledger }, { folder });
       expect(after.find("ledger")[1]?.found).toContain("No seller uses it");
+      const kept = join(folder, "kept");
+      writeFileSync(kept, "");
+      writeFileSync(`${file}.lock`, "xx");
+      writeFileSync(`${file}.lock-journal`, superJournalOf(kept));
+      const foreign = await examine({ COINSLOT_LEDGER: ledger }, { folder });
+      expect(existsSync(kept)).toBe(true);
+      expect(foreign.find("ledger")[1]).toMatchObject({
+        status: "broken",
+        found: expect.stringContaining("is not empty, so it is no lock: remove it"),
+      });
       const other = join(folder, "other.db");
       writeFileSync(other, "no database at all, and long enough to be read as a header of one");
       const broken = await examine({ COINSLOT_LEDGER: `sqlite:${other}` }, { folder });

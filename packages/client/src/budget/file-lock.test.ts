@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { superJournalOf } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -141,6 +142,18 @@ describe("withFileLock", () => {
     });
     await withFileLock(path, async () => log.push("second"));
     expect(log).toEqual(["first", "second"]);
+  });
+
+  it("is not opened where it is not empty, since its journal may name a file that SQLite deletes", async () => {
+    const path = inFolder("file");
+    const other = inFolder("other");
+    await writeFile(other, "kept");
+    await writeFile(`${path}.lock`, "xx");
+    await writeFile(`${path}.lock-journal`, superJournalOf(other));
+    await expect(
+      withFileLock(path, async () => "done", { lockTimeoutMs: 50 }),
+    ).rejects.toMatchObject({ code: "budget_file_unavailable" });
+    expect(await readFile(other, "utf8")).toBe("kept");
   });
 
   it("accepts an empty lock file that an earlier version left", async () => {

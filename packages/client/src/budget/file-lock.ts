@@ -67,7 +67,7 @@ async function tryOnce(
   lock: string,
 ): Promise<(HeldLock & KernelLock) | undefined> {
   await createEmpty(lock);
-  await requireRegularFile(lock);
+  if (!(await isEmptyFile(lock))) return undefined;
   const before = await inodeOf(lock);
   const held = tryToLock(sqlite, lock);
   if (typeof held !== "object") return undefined;
@@ -108,10 +108,16 @@ async function createEmpty(lock: string): Promise<void> {
   }
 }
 
-/** Through a link, SQLite would change the journal of another database, or wait for a device. */
-async function requireRegularFile(lock: string): Promise<void> {
+/**
+ * An earlier version wrote into its lock. Of an empty file, SQLite plays back no journal: a foreign
+ * one may name any file, which SQLite then deletes.
+ *
+ * @throws PaymentError where it is no regular file. Through a link, SQLite would change the journal
+ * of another database, or wait for a device
+ */
+async function isEmptyFile(lock: string): Promise<boolean> {
   const stats = await lstat(lock).catch(() => undefined);
-  if (stats === undefined || stats.isFile()) return;
+  if (stats === undefined || stats.isFile()) return stats?.size === 0;
   throw new PaymentError("budget_file_unavailable", `${lock} is not a regular file: remove it`);
 }
 

@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { link, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { superJournalOf } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -124,6 +126,30 @@ describe("the store of channels", () => {
     expect(await readFile(inFolder("text.db"), "utf8")).toContain("no database");
     await expect(openChannelStore(inFolder("none/channels.db"))).rejects.toMatchObject({
       code: "channel_file_unavailable",
+    });
+  });
+
+  it("opens no file whose journal names another file, which SQLite would delete", async () => {
+    const file = inFolder("channels.db");
+    const source = new DatabaseSync(inFolder("source.db"));
+    source.exec(`create table notes (text); vacuum into '${file}'`);
+    source.close();
+    await writeFile(inFolder("other"), "kept");
+    await writeFile(`${file}-journal`, superJournalOf(inFolder("other")));
+    await expect(openChannelStore(file)).rejects.toMatchObject({
+      code: "channel_file_unavailable",
+      message: expect.stringContaining("channels.db-journal"),
+    });
+    expect(await readFile(inFolder("other"), "utf8")).toBe("kept");
+  });
+
+  it.each(["-journal", "-wal", "-shm"])("waits for no pipe in place of its %s", async (suffix) => {
+    const file = inFolder("channels.db");
+    await writeFile(file, "");
+    execFileSync("mkfifo", [`${file}${suffix}`]);
+    await expect(openChannelStore(file)).rejects.toMatchObject({
+      code: "channel_file_unavailable",
+      message: expect.stringContaining("is not a regular file"),
     });
   });
 });

@@ -8,6 +8,7 @@ import {
   sqliteCodeOf,
 } from "../budget/sqlite-lock.ts";
 import { followLinks, hasCode, syncDirectory } from "../files/own-file.ts";
+import { refuseForeignFiles } from "../files/refuse-foreign-files.ts";
 import { PaymentError } from "../payment-error.ts";
 import { type ChannelRecord, columns, parseRecord, toRow } from "./channel-record.ts";
 
@@ -69,6 +70,7 @@ export async function openChannelStore(file: string): Promise<ChannelStore> {
       const text = `The channel file has ${nlink} names (hard links): keep one, and make the others symbolic links`;
       throw new PaymentError("channel_file_unavailable", text);
     }
+    await refuseForeignFiles(path);
     database = new DatabaseSync(path);
     // Flushed at each commit: a ceiling is on the disk before its signature exists.
     database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");

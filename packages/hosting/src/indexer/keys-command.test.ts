@@ -63,7 +63,23 @@ describe("the keys commands", () => {
     expect(existsSync(sqlite.replace("sqlite:", ""))).toBe(false);
 
     const postgres = await createDatabaseUrl("postgres");
+    await expect(run(postgres, "list")).rejects.toThrow(
+      /tables are not there.* migrates them\. Start or repair/,
+    );
+    const database = await openDatabase<object>({ url: postgres });
+    onTestFinished(() => database.close());
+    await openKeyStore(database);
     expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["No keys."] });
+  });
+
+  it("list adds no tables to a database of another program", async () => {
+    const url = await createDatabaseUrl("sqlite");
+    const database = await openDatabase<object>({ url });
+    onTestFinished(() => database.close());
+    await database.kysely.schema.createTable("notes").addColumn("id", "integer").execute();
+    await expect(run(url, "list")).rejects.toThrow(/tables are not there/);
+    const tables = await database.kysely.introspection.getTables();
+    expect(tables.map(({ name }) => name)).toEqual(["notes"]);
   });
 
   it("refuse unknown arguments before they open a database", async () => {

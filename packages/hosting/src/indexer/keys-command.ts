@@ -33,16 +33,17 @@ export async function runKeysCommand(
   const command = readCommand(args);
   // A lookup of a key is no reason to make a database, and a missing one is often misnamed.
   if (args[0] !== "create") refuseAbsent(databaseUrl);
+  const readOnly = args[0] === "list";
   try {
-    const database = await openDatabase<Record<string, never>>({ url: databaseUrl });
+    const database = await openDatabase<Record<string, never>>({ url: databaseUrl, readOnly });
     try {
-      await command(await openKeyStore(database), output);
+      await command(await openKeyStore(database, { readOnly }), output);
     } finally {
       await database.close();
     }
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
-    const failed = `The keys could not be ${args[0] === "list" ? "read" : "changed"}`;
+    const failed = `The keys could not be ${readOnly ? "read" : "changed"}`;
     throw new ServiceStartError([describeIndexerFault(error)], { cause: error, failed });
   }
 }

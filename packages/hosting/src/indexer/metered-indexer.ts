@@ -40,7 +40,7 @@ export function createMeteredIndexer(
 /** Describes why an indexer did not start, and the setting of a service that mends it. */
 export function describeIndexerFault(error: unknown): string {
   if (isDatabaseError(error)) {
-    return `${error.message}. Start or repair the database, or set INDEXER_DATABASE to another.`;
+    return `${error.message.replace(/\.$/, "")}. Start or repair the database, or set INDEXER_DATABASE to another.`;
   }
   if (error instanceof RpcError) {
     return `${error.message}. Name endpoints of the chain that is meant (COINSLOT_RPC_URL_… or INDEXER_RPC_URLS_…, or rpcUrls in the file).`;

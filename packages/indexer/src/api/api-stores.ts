@@ -4,6 +4,7 @@ import {
   type Database,
   type HitCounter,
   migrate,
+  requireMigrated,
 } from "@coinslot/storage";
 import type { IndexerSchema } from "../store/schema.ts";
 import { type IndexerWebhooks, indexerWebhooks } from "../webhooks/indexer-webhooks.ts";
@@ -35,8 +36,14 @@ export async function openApiStores(options: {
   return { keys, counter, webhooks: indexerWebhooks(database) };
 }
 
-/** Opens the keys alone, for the command line. Creates the tables where they are missing. */
-export async function openKeyStore<Schema>(database: Database<Schema>): Promise<KeyStore> {
-  await migrate(database, apiMigrations);
+/**
+ * Opens the keys alone, for the command line. Creates the tables where they are missing, but not
+ * with `readOnly`.
+ */
+export async function openKeyStore<Schema>(
+  database: Database<Schema>,
+  { readOnly = false }: { readOnly?: boolean } = {},
+): Promise<KeyStore> {
+  await (readOnly ? requireMigrated : migrate)(database, apiMigrations);
   return createKeyStore(database);
 }

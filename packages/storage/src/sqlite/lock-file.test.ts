@@ -1,6 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { link, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { link, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { superJournalOf } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
+import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
@@ -80,6 +84,45 @@ describe("the lock of a database file", () => {
     await expect(lockDatabaseFile(url)).rejects.toMatchObject(error);
   });
 
+  it("is refused where it is not empty, since it may name a journal that deletes another file", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    const victim = join(dirname(path), "victim");
+    await writeFile(victim, "kept");
+    // SQLite takes a file of one byte for an empty one.
+    await writeFile(`${path}.lock`, "xx");
+    await writeFile(`${path}.lock-journal`, superJournalOf(victim));
+    const error = { kind: "configuration", message: expect.stringContaining("is not empty") };
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject(error);
+    expect(await readFile(victim, "utf8")).toBe("kept");
+  });
+
+  it("is refused where it is a link, which leads to another program's file", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await symlink("test.db.elsewhere", `${path}.lock`);
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject({ kind: "configuration" });
+    expect(existsSync(`${path}.elsewhere`)).toBe(false);
+  });
+
+  it("is refused where the file's journal names a file that SQLite would delete", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    const victim = join(dirname(path), "victim");
+    await writeFile(victim, "kept");
+    const { kysely } = await openForTest({ url: "sqlite::memory:" });
+    await sql`create table notes (id integer)`.execute(kysely);
+    await sql`vacuum into ${path}`.execute(kysely);
+    await symlink("test.db", `${path}.link`);
+    const journal = superJournalOf(victim);
+    await writeFile(`${path}-journal`, journal);
+    const error = { kind: "configuration", message: expect.stringContaining("test.db-journal") };
+    for (const each of [url, `${url}.link`])
+      await expect(openDatabase({ url: each })).rejects.toMatchObject(error);
+    expect(await readFile(victim, "utf8")).toBe("kept");
+    expect(await readFile(`${path}-journal`)).toEqual(journal);
+  });
+
   it.each(["-journal", "-wal", "-shm"])(
     "is refused where the file's %s is a pipe, which SQLite would read",
     async (suffix) => {
@@ -90,7 +133,10 @@ describe("the lock of a database file", () => {
       await symlink("test.db", `${path}.link`);
       execFileSync("mkfifo", [`${path}${suffix}`]);
       for (const each of [url, `${url}.link`])
-        await expect(openDatabase({ url: each, readOnly: true })).rejects.toMatchObject(error);
+        for (const inThread of [false, true])
+          await expect(openDatabase({ url: each, readOnly: true, inThread })).rejects.toMatchObject(
+            error,
+          );
     },
   );
 

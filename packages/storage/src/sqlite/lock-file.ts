@@ -17,13 +17,14 @@ export interface DatabaseFileLock {
  * memory, and PostgreSQL, where processes share.
  *
  * @throws DatabaseError `file-locked` if another process holds it; `configuration` if the file has
- * hard links
+ * hard links, or the lock is no empty file
  */
 export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
   const file = databaseFileOf(url);
   if (file === undefined) return undefined;
   refuseHardLinks(file);
   const path = `${file}.lock`;
+  refuseForeignLock(path);
   const connection = openSqliteConnection({
     library: await loadSqlite(),
     path,
@@ -56,6 +57,17 @@ function refuseHardLinks(file: string): void {
     "configuration",
     `${file} has ${links} names (hard links), and two programs could own it at once: keep one, and make the others symbolic links`,
   );
+}
+
+/**
+ * A lock's transaction never commits, so that its file stays empty. Of an empty file, SQLite plays
+ * back no journal. One of a foreign lock could delete any file of this user.
+ */
+function refuseForeignLock(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.isFile() && found.size === 0)) return;
+  const fault = found.isFile() ? "is not empty" : "is not a regular file";
+  throw new DatabaseError("configuration", `${path} ${fault}, so it is no lock: remove it`);
 }
 
 /**

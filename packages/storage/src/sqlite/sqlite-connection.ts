@@ -1,8 +1,9 @@
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
+import { refuseForeignFiles } from "./refuse-foreign-files.ts";
 import { selectsAll } from "./selects-all.ts";
 import { addSqliteAmounts, sqliteAdd, sqliteSum, sqliteSumAggregate } from "./sqlite-amount.js";
 import { sqliteDialect } from "./sqlite-dialect.ts";
@@ -141,28 +142,8 @@ function openFile(options: SqliteConnectionOptions): SqliteHandle {
     throw new DatabaseError("configuration", `${label}: the folder ${folder} does not exist`);
   if (!create && path !== memoryPath && !existsSync(path))
     throw new DatabaseError("configuration", `${label}: the file does not exist`);
-  if (path !== memoryPath) refusePipes(path, label);
+  if (path !== memoryPath) refuseForeignFiles({ path, label, readOnly });
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
-}
-
-/** SQLite reads a pipe without an end, and no signal interrupts it. */
-function refusePipes(path: string, label: string): void {
-  // SQLite keeps its other files beside the file itself, also if that is reached by links.
-  const file = existsSync(path) ? realpathSync(path) : path;
-  for (const suffix of ["", "-journal", "-wal", "-shm"]) {
-    if (!isOfOtherKind(file + suffix)) continue;
-    const name = suffix === "" ? "it" : `${file}${suffix}`;
-    throw new DatabaseError("configuration", `${label}: ${name} is not a regular file`);
-  }
-}
-
-function isOfOtherKind(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile() === false;
-  } catch {
-    // SQLite refuses a path that cannot be followed.
-    return false;
-  }
 }
 
 function registerAmounts(handle: SqliteHandle): void {

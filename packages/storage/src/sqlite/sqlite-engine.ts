@@ -7,6 +7,7 @@ import { createLocalNotifications } from "../notifications.ts";
 import { createLogSync, type LogSync } from "./log-sync.ts";
 import { type OpenFile, watchOpenFile } from "./open-file.ts";
 import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
+import { refuseForeignFiles } from "./refuse-foreign-files.ts";
 import { openSqliteConnection, type SqliteConnection } from "./sqlite-connection.ts";
 import { sqliteDialect } from "./sqlite-dialect.ts";
 import { createSqliteDriver } from "./sqlite-driver.ts";
@@ -88,13 +89,16 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
  * database is opened in this thread.
  */
 export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
-  const start = () =>
-    startReaderThread({
-      path: options.path,
-      label: options.label,
+  const { path, label } = options;
+  const start = async () => {
+    refuseForeignFiles({ path, label, readOnly: true });
+    return startReaderThread({
+      path,
+      label,
       pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
       isBuiltIn: builtInSqlite() !== undefined,
     });
+  };
   const thread = await start();
   if (thread === undefined) return openSqliteEngine(options);
   return {
