@@ -147,7 +147,8 @@ async function rewind(
   const { chainId } = chain;
   const target = request.from_block - 1;
   const tokenIds = await findTokenIds(kysely, chainId, null);
-  const { announced_from: announcedFrom } = await readChain(database, chainId);
+  const { announced_from: announcedFrom, told_from } = await readChain(database, chainId);
+  const told = { told_from: told_from ?? announcedFrom };
   let missing =
     announcedFrom === null
       ? undefined
@@ -178,7 +179,7 @@ async function rewind(
     const announced_from = Math.min(announcedFrom ?? lowest, lowest);
     await updateChain(transaction, dialect, {
       chainId,
-      news: { announced_from, isProgress: true },
+      news: { announced_from, ...told, isProgress: true },
     });
   }
 
@@ -192,6 +193,7 @@ async function rewind(
         problem: null,
         // Transfers that replace announced ones are announced, too.
         announced_from: announced_from && Math.min(announced_from, target + 1),
+        ...told,
         isProgress: true,
       },
     });

@@ -11,7 +11,7 @@ export interface ChainHead {
 
 export type ChainNews = Pick<
   Updateable<IndexerSchema["indexer_chains"]>,
-  "state" | "problem" | "announced_from"
+  "state" | "problem" | "announced_from" | "told_from"
 > & {
   head?: ChainHead;
   /** Something new was indexed, or there was nothing left to index. */
@@ -33,6 +33,7 @@ export async function addChain(
       seen_at_ms: dialect.nowMs(),
       progress_at_ms: dialect.nowMs(),
       announced_from: null,
+      told_from: null,
     })
     .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ name }))
     .execute();

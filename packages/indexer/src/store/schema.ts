@@ -22,6 +22,11 @@ interface ChainsTable {
    * Transfers from this block on are announced as events; null until the first hand-over to live.
    */
   announced_from: number | null;
+  /**
+   * Transfers below this block are new to no receiver of webhooks: a rewind lowers `announced_from`
+   * alone. Null where a process of the release before has announced the first ones.
+   */
+  told_from: number | null;
 }
 
 interface TokensTable {

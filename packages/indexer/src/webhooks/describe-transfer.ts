@@ -1,5 +1,5 @@
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { Address } from "viem";
 import { readTransfer, type TransferRow } from "../query/read-transfer.ts";
 import { hexOfBytes } from "../store/bytes.ts";
@@ -13,6 +13,8 @@ export interface ToldToken {
   token: string;
   address: Address;
   startBlock: number;
+  /** Transfers below this block are new to nobody who watches their addresses. */
+  toldFrom: number;
 }
 
 /** The tokens of some rows, those included that are not configured any more. */
@@ -31,6 +33,7 @@ export async function findTokens(
       "chain.name as blockchain",
       "token.name as token",
       "token.address",
+      sql<number>`coalesce(chain.told_from, chain.announced_from, 0)`.as("toldFrom"),
     ])
     .where("token.id", "in", ids)
     .execute();

@@ -80,13 +80,19 @@ async function tell(
   const reverted = await readReverted(transaction, dialect, arriving);
   if (watchers.size === 0 && before.length === 0 && reverted.length === 0) return;
   const tokens = await findTokens(transaction, rows);
-  const receiversOf = createMatching(watchers, [...followersOf(before), ...reverted]);
+  const followers = [...followersOf(before), ...reverted];
+  const receiversOf = createMatching(watchers, followers);
+  // A rewind has old blocks read anew, which only those who were told of them hear of.
+  const followersAlone = createMatching(new Map(), followers);
   const news = createNews(before);
   for (const row of rows) {
     const token = tokens.get(row.token_id);
     if (row.kind === "retraction") news.retract(row);
-    else if (token !== undefined)
-      for (const told of toldOf(row, { token, receiversOf, dialect })) news.include(told);
+    else if (token !== undefined) {
+      const isOld = blockOfPosition(row.position) < token.toldFrom;
+      const matching = { token, receiversOf: isOld ? followersAlone : receiversOf, dialect };
+      for (const told of toldOf(row, matching)) news.include(told);
+    }
   }
   await deleteTold(transaction, dialect, news.gone());
   await insertReverted(transaction, dialect, news.reverted);

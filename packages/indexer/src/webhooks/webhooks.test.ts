@@ -11,11 +11,15 @@ import { openKeyStore } from "../api/api-stores.ts";
 import { createIndexerClient } from "../api/client/indexer-client.ts";
 import { transferApi } from "../api/transfer-api.ts";
 import type { Indexer } from "../indexer.ts";
+import { addRequest } from "../store/requests.ts";
 import { enginesByDay } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
+import { waitUntilDone } from "../testing/maintenance-scene.ts";
 import { expectExact } from "../testing/oracle.ts";
 import {
   startFastIndexer,
+  startFork,
   startIndexer,
   startUsedChain,
   stepRandomly,
@@ -68,6 +72,18 @@ async function indexed(
     }
   }
   return found;
+}
+
+/** As `indexed`, once all of it is final. */
+async function untilFinal(
+  indexer: Indexer,
+  recipients: readonly string[],
+  fromBlock: number,
+): Promise<Map<string, string>> {
+  const isFinal = (each: string) => each.endsWith("final");
+  const read = () => indexed(indexer, recipients, fromBlock);
+  await expect.poll(async () => [...(await read()).values()].every(isFinal), patience).toBe(true);
+  return read();
 }
 
 describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, createUrl }) => {
@@ -172,6 +188,67 @@ describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, c
     await expect
       .poll(types, patience)
       .toEqual(["transfer.included", "transfer.reverted", "transfer.included", "transfer.final"]);
+  });
+
+  it("tell of no transfer that is older than the first hand-over, also where a rewind takes all back", async () => {
+    const devnet = await startUsedChain();
+    const receiver = await open();
+    const { indexer, webhooks } = await start(devnet, receiver.url);
+    const from = Number(await devnet.client.getBlockNumber()) - finalDepth + 1;
+    const recipient = devnet.accounts.others[0]?.address ?? "0x";
+    await webhooks.watch("deposits", [recipient]);
+    await devnet.mint({ to: recipient, amount: 7n });
+    await devnet.mine(finalDepth);
+    const types = () => receiver.firstOnes().map(({ type }) => type);
+    await expect.poll(types, patience).toEqual(["transfer.included", "transfer.final"]);
+    const { kysely, dialect } = await indexer.database();
+    const { chainId } = devnet;
+    const request = await addRequest(kysely, dialect, { chainId, kind: "rewind", from: 0 });
+    await waitUntilDone(indexer, request);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await devnet.mint({ to: recipient, amount: 8n });
+    await devnet.mine(finalDepth);
+    await expect
+      .poll(() => believe(receiver.firstOnes()), patience)
+      .toEqual(await untilFinal(indexer, [recipient], from));
+    expect(receiver.received.filter(({ data }) => data.blockNumber < from)).toEqual([]);
+    expect(types().slice(0, 4)).toEqual([
+      "transfer.included",
+      "transfer.final",
+      "transfer.reverted",
+      "transfer.included",
+    ]);
+  });
+
+  it("tell of new blocks after a fork with higher numbers was taken back", async () => {
+    const devnet = await startUsedChain();
+    const from = Number(await devnet.client.getBlockNumber());
+    const ahead = await startFork(devnet, BigInt(from));
+    await ahead.mine(300);
+    const proxy = await startFaultProxy(ahead.rpcUrl);
+    const receiver = await open();
+    const indexer = await startFastIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      webhooks: [hook(receiver.url)],
+      chain: { maxRewindBlocks: 1_000 },
+    });
+    await expectExact(indexer, ahead, usdtOf(ahead));
+    const recipient = devnet.accounts.others[4]?.address ?? "0x";
+    await indexerWebhooks(await indexer.database()).watch("deposits", [recipient]);
+    await devnet.mint({ to: recipient, amount: 7n });
+    proxy.setUpstream(devnet.rpcUrl);
+    const { kysely, dialect } = await indexer.database();
+    // Read by history, as it is final already.
+    await devnet.mine(2 * finalDepth);
+    await addRequest(kysely, dialect, { chainId: devnet.chainId, kind: "rewind", from });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await devnet.mint({ to: recipient, amount: 8n });
+    await devnet.mine(finalDepth);
+    await expect
+      .poll(() => believe(receiver.firstOnes()), patience)
+      .toEqual(await untilFinal(indexer, [recipient], from));
+    expect(receiver.firstOnes()).toHaveLength(4);
   });
 
   it(

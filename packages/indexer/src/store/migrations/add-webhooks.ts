@@ -56,6 +56,18 @@ export const addWatchedAddresses: Migration = {
   },
 };
 
+/** The release before does not know this column, and announces all transfers to receivers. */
+export const addToldFrom: Migration = {
+  title: "the first block of which receivers hear",
+  async up(transaction, { types }) {
+    await transaction.schema
+      .alterTable("indexer_chains")
+      .addColumn("told_from", types.integer)
+      .execute();
+    await sql`update indexer_chains set told_from = announced_from`.execute(transaction);
+  },
+};
+
 /** A new table alone: the release before does not know it. */
 export const addReverted: Migration = {
   title: "transfers that were reverted",

@@ -1,6 +1,6 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { addVerification } from "./add-verification.ts";
-import { addOutbox, addReverted, addWatchedAddresses } from "./add-webhooks.ts";
+import { addOutbox, addReverted, addToldFrom, addWatchedAddresses } from "./add-webhooks.ts";
 import { createTables } from "./create-tables.ts";
 
 /**
@@ -16,5 +16,6 @@ export const indexerMigrations: MigrateOptions = {
     addOutbox,
     addWatchedAddresses,
     addReverted,
+    addToldFrom,
   ],
 };
