@@ -24,10 +24,12 @@ step() {
 }
 
 # tests NAME COMMAND...: a step whose command is the test runner; its report is counted at the end.
+# What hangs is named, and ended.
 tests() {
   local name=$1
   shift
-  step "$name" "$@" --reporter=default --reporter=json --outputFile.json="$report/$name.json"
+  step "$name" "$@" --reporter=default --reporter=./scripts/stuck-tests.mjs \
+    --reporter=json --outputFile.json="$report/$name.json"
 }
 
 # start_beside FUNCTION...: runs the steps of each function in the time that the next steps leave.
