@@ -3,6 +3,7 @@ import express from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PaymentMiddlewareOptions, PaymentRoutes } from "../index.ts";
+import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
 
 const opened: Shop[] = [];
@@ -226,6 +227,15 @@ describe("the form of an unpaid request", () => {
       expect(demands.map(({ form }) => form.state)).toEqual([state, "none"]);
     },
   );
+
+  it("is not kept where its body is empty but chunked", async () => {
+    const { paywall, demands } = recordDemands();
+    const shop = await open({ paywall });
+    const headers = { ...navigation, "Content-Type": type, "Transfer-Encoding": "chunked" };
+    const sent = { method: "POST", headers, body: "0\r\n\r\n" };
+    expect((await sendTarget(shop, "/form", sent)).status).toBe(402);
+    expect(demands[0]).toMatchObject({ form: { state: "lost" }, command: undefined });
+  });
 
   it("is kept on plain HTTP where its origin is this host", async () => {
     const { paywall, demands } = recordDemands();

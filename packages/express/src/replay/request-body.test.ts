@@ -97,8 +97,11 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     expect(await answer.json()).toBe("served");
   });
 
-  it("is waited for after 100-continue", async () => {
-    const shop = await open({ after: (app) => app.use(express.text()), handle: handleBody });
+  /** Sends a paid head, and its body at once or after the server's `100 Continue`. */
+  async function sendByHand(
+    shop: Shop,
+    { fields, body, waits }: { fields: string[]; body: string; waits: boolean },
+  ): Promise<string> {
     const { headers } = await createBuyer().payFor(`${shop.url}/echo`, {
       init: { method: "POST" },
     });
@@ -106,24 +109,61 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
       "POST /echo HTTP/1.1",
       "Host: shop",
       "Connection: close",
-      "Content-Type: text/plain",
-      "Content-Length: 5",
-      "Expect: 100-continue",
+      ...fields,
+      ...(waits ? ["Expect: 100-continue"] : []),
       ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     ];
-    const answer = await new Promise<string>((resolve, reject) => {
+    return new Promise<string>((resolve, reject) => {
       const socket = connect(shop.port, "127.0.0.1");
       let text = "";
       socket.on("data", (chunk) => {
         const before = text;
         text += chunk.toString();
-        if (!before.includes("100 Continue") && text.includes("100 Continue"))
-          socket.write("hello");
+        if (!before.includes("100 Continue") && text.includes("100 Continue")) socket.write(body);
       });
       socket.on("close", () => resolve(text));
       socket.on("error", reject);
-      socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+      socket.write(`${lines.join("\r\n")}\r\n\r\n${waits ? "" : body}`);
     });
+  }
+
+  const drain = async (request: Request): Promise<void> => {
+    for await (const _chunk of request);
+  };
+  const readSize = async (request: Request) => ({ size: (await readAll(request)).length });
+
+  it.each([
+    ["a handler that reads it", false, { handle: readSize }],
+    ["a handler that reads it", true, { handle: readSize }],
+    [
+      "a body parser after the gate",
+      false,
+      { after: (app: Express) => app.use(express.json()), handle: () => ({ size: 0 }) },
+    ],
+    [
+      "middleware that has drained it",
+      false,
+      {
+        before: (app: Express) =>
+          app.use((request, _response, next) => void drain(request).then(() => next(), next)),
+        handle: () => ({ size: 0 }),
+      },
+    ],
+  ])(
+    "is answered when it is empty but chunked, for %s (its end sent later: %s)",
+    async (_reader, waits, config) => {
+      const shop = await open(config);
+      const fields = ["Content-Type: application/json", "Transfer-Encoding: chunked"];
+      const answer = await sendByHand(shop, { fields, body: "0\r\n\r\n", waits });
+      expect(answer).toContain("200 OK");
+      expect(answer).toContain('{"size":0}');
+    },
+  );
+
+  it("is waited for after 100-continue", async () => {
+    const shop = await open({ after: (app) => app.use(express.text()), handle: handleBody });
+    const fields = ["Content-Type: text/plain", "Content-Length: 5"];
+    const answer = await sendByHand(shop, { fields, body: "hello", waits: true });
     expect(answer).toContain("200 OK");
     expect(answer).toContain('"hello"');
   });

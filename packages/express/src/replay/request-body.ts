@@ -25,7 +25,8 @@ interface ReadBodyOptions {
 
 /** Returns whether a body has to be read, byte by byte, before its hash is known. */
 export function isBodyUnread(request: Request): boolean {
-  return hasBody(request) && !knownHashes.has(request) && !isReadElsewhere(request);
+  const isKnown = knownHashes.has(request) || isReadElsewhere(request) || hasEndedEmpty(request);
+  return hasBody(request) && !isKnown;
 }
 
 /**
@@ -47,7 +48,7 @@ export async function readRequestBody(
 const emptyBody = known("");
 
 async function read(request: Request, options: ReadBodyOptions): Promise<RequestBody> {
-  if (!hasBody(request)) return emptyBody;
+  if (!hasBody(request) || hasEndedEmpty(request)) return emptyBody;
   if (lengthOf(request) > options.maxRequestBytes) return { state: "too_large" };
   if (isReadElsewhere(request)) return readParsed(request);
   return request.destroyed ? { state: "aborted" } : readStream(request, options);
@@ -59,6 +60,16 @@ function lengthOf(request: Request): number {
 
 function hasBody(request: Request): boolean {
   return request.headers["transfer-encoding"] !== undefined || lengthOf(request) > 0;
+}
+
+/**
+ * Returns whether a chunked body has come to its end without a byte, and without a reader. Its
+ * stream emits `end` to the next reader, and `readable` to none.
+ */
+function hasEndedEmpty(request: Request): boolean {
+  // Adapters set `complete` before the bytes come, and give a length.
+  if (lengthOf(request) > 0 || !request.complete || request.readableLength > 0) return false;
+  return !isReadElsewhere(request);
 }
 
 function isReadElsewhere(request: Request): boolean {
@@ -77,6 +88,12 @@ function readStream(
     request.on("close", onClose);
 
     function onReadable(): void {
+      // At the end of an empty stream, `read` would take the `end` from a later reader.
+      if (bytes.size() === 0 && hasEndedEmpty(request)) {
+        pooled.complete();
+        finish(emptyBody);
+        return;
+      }
       for (let chunk: unknown = request.read(); chunk !== null; chunk = request.read()) {
         bytes.append(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)));
         if (bytes.size() > maxRequestBytes) {

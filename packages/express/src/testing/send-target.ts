@@ -8,7 +8,11 @@ import type { Listening } from "@coinslot/devnet";
 export function sendTarget(
   { port }: Listening,
   target: string,
-  { method = "GET", headers = {} }: { method?: string; headers?: Record<string, string> } = {},
+  {
+    method = "GET",
+    headers = {},
+    body = "",
+  }: { method?: string; headers?: Record<string, string>; body?: string } = {},
 ): Promise<{ status: number; answer: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
@@ -20,6 +24,6 @@ export function sendTarget(
     socket.on("error", reject);
     const lines = Object.entries({ Host: "shop", Connection: "close", ...headers });
     const head = lines.map(([name, value]) => `${name}: ${value}`).join("\r\n");
-    socket.write(`${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n`, "latin1");
+    socket.write(`${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n${body}`, "latin1");
   });
 }
