@@ -25,6 +25,7 @@ import { createChannelSales, type RunningChannelSales } from "./sales/channel-sa
 import { createChannelObserver } from "./watch/channel-observer.ts";
 import type { ChannelObserver } from "./watch/observed-channel.ts";
 import { type Watching, watchRound } from "./watch/watch-channels.ts";
+import { createWatchRounds } from "./watch/watch-rounds.ts";
 
 /** Channels of one network in one process. */
 export interface NetworkChannels extends ChannelObserver {
@@ -157,21 +158,14 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
       if (lease) polling.wake();
     },
   });
+  const watches = createWatchRounds(clock, watch, { onLate: () => polling.wake() });
   const polling = startPollLoop(clock, async () => {
     const fast = Math.max(network.blocks.blockTimeMs(), network.pollMs);
-    let isFailing = false;
-    try {
-      // Before the first round of this process: only another one counts for its vouchers.
-      foundAt ??= (await readWatch(ledger, place))?.seenAt ?? 0;
-      await watch();
-    } catch (err) {
-      isFailing = true;
-      report(err);
-    }
+    const isWatched = await watches.round();
     try {
       // Also where the watch fails: by what is known, and by looks at several endpoints.
       const isActive = await claims.round();
-      isBusy = isActive || isFailing;
+      isBusy = isActive || !isWatched;
     } catch (err) {
       claims.fail(err);
       isBusy = true;
@@ -193,11 +187,19 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
     logger.warn({ err, network: place.network }, "channels could not be followed; retrying");
   }
 
-  async function watch(): Promise<void> {
-    const current = watching;
-    if (current === undefined) return;
-    const outcome = await watchRound(channels, current, { auditMs });
-    if (outcome === "lease_lost") keeper.lost(current.lease);
+  async function watch(signal: AbortSignal): Promise<boolean> {
+    try {
+      // Before the first round of this process: only another one counts for its vouchers.
+      foundAt ??= (await readWatch(ledger, place))?.seenAt ?? 0;
+      const current = watching;
+      if (current === undefined) return true;
+      const outcome = await watchRound(channels, current, { auditMs, signal });
+      if (outcome === "lease_lost") keeper.lost(current.lease);
+      return true;
+    } catch (err) {
+      report(err);
+      return false;
+    }
   }
 
   const observer = createChannelObserver(channels, {
@@ -220,7 +222,7 @@ function followChannels(channels: ChannelsContext): Omit<NetworkChannels, "depos
       }
       isStopped = true;
       unsubscribe();
-      await polling.stop();
+      await Promise.all([watches.stop(), polling.stop()]);
       await keeper.stop();
       await claims.stop();
     },

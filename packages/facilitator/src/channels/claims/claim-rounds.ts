@@ -53,12 +53,14 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   let measuredAt = Number.NEGATIVE_INFINITY;
   let forgotAt = clock.now();
   let isClaiming = false;
-  let isStopped = false;
+  const stopping = new AbortController();
   let following: Promise<void> | undefined;
+  let settling: Promise<void> | undefined;
   let hasPayouts = false;
 
   /** Payouts are for the books. No claim waits for a node or a ledger that fails them. */
   function reportPayouts(err: unknown): void {
+    if (stopping.signal.aborted) return;
     logger.warn({ err, network: place.network }, "payouts could not be posted; retrying");
   }
 
@@ -77,10 +79,24 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
   function follow(): void {
     if (clock.now() - followedAt < settleEveryMs) return;
     followedAt = clock.now();
-    following ??= followPayouts(channels, memory, () => isStopped)
+    following ??= followPayouts(channels, memory, stopping.signal)
       .catch(reportPayouts)
       .finally(() => {
         following = undefined;
+      });
+  }
+
+  /** Beside the rounds, too: it asks nodes for each receiver in turn. */
+  function settle(): void {
+    if (clock.now() - settledAt < settleEveryMs) return;
+    settledAt = clock.now();
+    settling ??= settleReceivers(channels, memory, stopping.signal)
+      .catch((err: unknown) => {
+        if (stopping.signal.aborted) return;
+        logger.warn({ err, network: place.network }, "claimed money could not be sent; retrying");
+      })
+      .finally(() => {
+        settling = undefined;
       });
   }
 
@@ -105,10 +121,7 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
       }
       follow();
       const { isActive } = await planClaims(channels, memory);
-      if (clock.now() - settledAt >= settleEveryMs) {
-        settledAt = clock.now();
-        await settleReceivers(channels, memory);
-      }
+      settle();
       if (clock.now() - measuredAt >= measureEveryMs) {
         measuredAt = clock.now();
         const locked = await sumLocked(ledger, place);
@@ -126,9 +139,9 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
     ask: asked.ask,
     fail: asked.fail,
     async stop() {
-      isStopped = true;
+      stopping.abort();
       asked.end(new FacilitatorError("The process stops", { kind: "unavailable" }));
-      await following;
+      await Promise.all([following, settling]);
       await lease.release();
     },
   };

@@ -13,6 +13,7 @@ import {
 } from "../../ledger/channels/channel-payouts.ts";
 import { isOld, isStuck } from "../../settle/evidence/is-stuck.ts";
 import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
+import { withSignal } from "../../settle/evidence/with-signal.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { type PayoutRange, readPayouts } from "./read-payouts.ts";
 import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
@@ -61,13 +62,13 @@ export async function startPayouts({
  * No row is taken back, and no block is read again. So each endpoint that has a say has to return
  * the same payouts, and to have the blocks. One that does not answer is awaited as in other votes.
  *
- * @param isStopped ends the look before its next request
+ * @param signal ends the look, by its reason
  * @throws DatabaseError, and what is no fault of a node; what was posted stays
  */
 export async function followPayouts(
   channels: ChannelsContext,
   memory: PayoutMemory,
-  isStopped: () => boolean,
+  signal: AbortSignal,
 ): Promise<void> {
   const { context, settlement, place } = channels;
   const { clock, ledger } = context;
@@ -75,7 +76,7 @@ export async function followPayouts(
   const { payoutsBehindSince: behindSince = clock.now() } = memory;
   memory.payoutsBehindSince = undefined;
   let done = await readPayoutProgress(ledger, place);
-  const voters = await findVoters(channels);
+  const voters = await findVoters(channels, signal);
   if (voters.length === 0 || done === undefined) return;
   const heads = voters.map(({ head }) => Number(head.number));
   const final = Math.min(...heads) - finalAfter;
@@ -97,10 +98,10 @@ export async function followPayouts(
     await postPayouts(ledger, { ...place, after: done, to: final, payouts: [] });
     return;
   }
-  for (let request = 0; request < maxRequests && done < final && !isStopped(); request += 1) {
+  for (let request = 0; request < maxRequests && done < final; request += 1) {
     const to: number = Math.min(done + blocksAtOnce, final);
     const range = { from: done + 1, to, receivers };
-    const payouts = await readAgreed(channels, memory, { voters, range });
+    const payouts = await readAgreed(channels, memory, { voters, range, signal });
     if (payouts === undefined) return;
     if (!(await postPayouts(ledger, { ...place, after: done, to, payouts }))) return;
     done = to;
@@ -149,12 +150,16 @@ interface Voter {
 }
 
 /** Endpoints that have a say; none while one is awaited. */
-async function findVoters({ context, settlement: { network } }: ChannelsContext): Promise<Voter[]> {
+async function findVoters(
+  { context, settlement: { network } }: ChannelsContext,
+  signal: AbortSignal,
+): Promise<Voter[]> {
   const answers = await Promise.all(
     network.rpc.endpoints.map(async (endpoint) => {
       const subjects = ["head"];
       try {
-        const head = blockHeaderSchema.parse(await endpoint.request(blockByNumber("latest")));
+        const answer = await endpoint.request(blockByNumber("latest"), { signal });
+        const head = blockHeaderSchema.parse(answer);
         noteAnswer(endpoint, subjects);
         return { endpoint, head };
       } catch (error) {
@@ -173,13 +178,14 @@ async function findVoters({ context, settlement: { network } }: ChannelsContext)
 async function readAgreed(
   { context, settlement: { network }, place }: ChannelsContext,
   memory: PayoutMemory,
-  { voters, range }: { voters: readonly Voter[]; range: PayoutRange },
+  { voters, range, signal }: { voters: readonly Voter[]; range: PayoutRange; signal: AbortSignal },
 ): Promise<Payout[] | undefined> {
   const answers = await Promise.all(
     voters.map(async ({ endpoint }) => {
       const subjects = ["payouts"];
       try {
-        const payouts = await readPayouts(endpoint, { ...range, contract: place.contract });
+        const rpc = withSignal(endpoint, signal);
+        const payouts = await readPayouts(rpc, { ...range, contract: place.contract });
         noteAnswer(endpoint, subjects);
         return payouts;
       } catch (error) {

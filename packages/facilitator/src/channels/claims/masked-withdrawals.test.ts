@@ -26,6 +26,9 @@ describe("a withdrawal behind two nodes", () => {
   let isSlow: boolean;
   let isRefusing: boolean;
   let slowCalls: number;
+  /** The first node answers no question about events until then. */
+  let held: Promise<void> | undefined;
+  let release: () => void;
   let nodes: NodeProxy[];
   let facilitator: CoinslotFacilitator;
 
@@ -35,12 +38,15 @@ describe("a withdrawal behind two nodes", () => {
     isSlow = false;
     isRefusing = false;
     slowCalls = 0;
+    held = undefined;
+    release = () => undefined;
     here = await startClaimingDevnet("sqlite");
     channels = here.channels;
     config = channels.configOf();
     const { rpcUrl } = here.devnet;
     nodes = [
       await startNodeProxy(rpcUrl, async (call, ask) => {
+        if (call.method === "eth_getLogs") await held;
         if (isRefusing && isTrialOfClaim(call)) {
           return { error: { code: 3, message: "execution reverted", data: "0x12345678" } };
         }
@@ -60,7 +66,7 @@ describe("a withdrawal behind two nodes", () => {
       {},
       {
         network: { rpcUrls: nodes.map(({ url }) => url) },
-        clock: { ...hastyClock, now: () => performance.now() + aheadMs },
+        clock: { setTimer, now: () => performance.now() + aheadMs },
         now: () => Date.now() + aheadMs,
       },
     );
@@ -68,9 +74,15 @@ describe("a withdrawal behind two nodes", () => {
   });
 
   afterEach(async () => {
+    release();
     await here.stop();
     await Promise.all(nodes.map((node) => node.close()));
   });
+
+  /** A node may take its time for a request while it is held. */
+  function setTimer(run: () => void, ms: number) {
+    return hastyClock.setTimer(run, held !== undefined && ms === 10_000 ? 600_000 : ms);
+  }
 
   function isTrialOfClaim({ method, params }: NodeCall): boolean {
     const call = callSchema.safeParse(params[0]).data;
@@ -135,5 +147,21 @@ describe("a withdrawal behind two nodes", () => {
       if ((await channels.stateOf(config)).totalClaimed === price) break;
     }
     expect(await channels.stateOf(config)).toMatchObject({ totalClaimed: price });
+  });
+
+  it("is answered where the first one hides it, and holds up a round of the watch", async () => {
+    lie = { withdrawal: undefined };
+    await channels.withdraw(config, 10_000n);
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    await vi.waitFor(async () => {
+      aheadMs += 2_000;
+      await here.devnet.client.increaseTime({ seconds: 2 });
+      await here.devnet.mine(1);
+      expect(await channels.stateOf(config)).toMatchObject({ totalClaimed: price });
+    }, patience);
+    // The round is not over, and a stop ends it.
+    await facilitator.close();
   });
 });

@@ -28,15 +28,18 @@ const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})
  * daily, and the first time at once. A settle of another sender leaves nothing to do. A node that
  * fails for one receiver holds up no other.
  *
+ * @param signal ends the look before the next receiver
  * @throws DatabaseError; what was stored stays
  */
 export async function settleReceivers(
   channels: ChannelsContext,
   memory: KnownReceivers,
+  signal: AbortSignal,
 ): Promise<void> {
   const { context, place } = channels;
   const receivers = await receiversOf(channels, memory);
   for (const { receiver, token } of receivers.values()) {
+    if (signal.aborted) return;
     try {
       await settleOwed(channels, { ...place, receiver, token });
     } catch (err) {

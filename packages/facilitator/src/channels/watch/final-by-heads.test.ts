@@ -1,7 +1,6 @@
-import { type RpcCall, RpcClosedError } from "@coinslot/chain";
+import { type RpcCall, type RpcOutcome, RpcUnavailableError } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import { beforeEach, expect, it } from "vitest";
-import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { word } from "../../testing/ledger-deposits.ts";
 import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
@@ -10,11 +9,20 @@ const id = word(1);
 const otherId = word(2);
 let former: FormerHeads;
 let lost: number | undefined;
-let fault: Error;
+let fault: Error | undefined;
+let batches: number;
+const unavailable = new RpcUnavailableError({
+  chainId: 1,
+  subject: "eth_getBlockByNumber",
+  failures: [],
+  retryAfterMs: 0,
+});
 
 beforeEach(() => {
   former = new Map();
   lost = undefined;
+  fault = undefined;
+  batches = 0;
 });
 
 const readingAt = (number: number): ChannelReading => ({
@@ -29,13 +37,18 @@ const readingAt = (number: number): ChannelReading => ({
 async function lookAt(number: number, { at, ids }: { at: number; ids: readonly Hex[] }) {
   const rpc = {
     chainId: 1,
-    request: async ({ params = [] }: RpcCall) => {
-      const [height] = params;
-      if (Number(height) === lost) throw fault;
-      const hash = word(Number(height));
-      return { number: height, hash, parentHash: hash, timestamp: "0x1" };
+    request: async () => undefined,
+    requestMany: async (calls: readonly RpcCall[]) => {
+      batches += 1;
+      if (fault !== undefined) throw fault;
+      return calls.map(({ params: [height] = [] }): RpcOutcome => {
+        const failures: never[] = [];
+        if (Number(height) === lost) return { ok: false, error: unavailable, failures };
+        const hash = word(Number(height));
+        const result = { number: height, hash, parentHash: hash, timestamp: "0x1" };
+        return { ok: true, result, endpoint: 1, failures };
+      });
     },
-    requestMany: async () => [],
   };
   const readings = {
     atHead: new Map(ids.map((each) => [each, readingAt(number)])),
@@ -70,27 +83,24 @@ it("readings that were not looked for lately are forgotten", async () => {
 it("readings are final in the next look where a node failed for another one", async () => {
   await lookAt(10, { at: 0, ids: [id] });
   await lookAt(11, { at: 10, ids: [id, otherId] });
-  lost = 11;
   fault = new Error("No fault of a node.");
   await expect(lookAt(14, { at: 20, ids: [id, otherId] })).rejects.toThrow(fault);
-  lost = undefined;
+  fault = undefined;
   const final = await lookAt(15, { at: 30, ids: [id, otherId] });
   expect(final.get(id)).toMatchObject({ block: { number: 10 } });
   expect(final.get(otherId)).toMatchObject({ block: { number: 11 } });
 });
 
-it.each([new RpcClosedError(1), new z.ZodError([])])(
-  "a former block that cannot be read holds up no other channel: $name",
-  async (error) => {
-    await lookAt(10, { at: 0, ids: [id] });
-    await lookAt(11, { at: 10, ids: [id, otherId] });
-    [lost, fault] = [10, error];
-    const found = await lookAt(14, { at: 20, ids: [id, otherId] });
-    expect([...found]).toMatchObject([[otherId, { block: { number: 11 } }]]);
-    lost = undefined;
-    expect(await look(15, { at: 30 })).toMatchObject({ block: { number: 10 } });
-  },
-);
+it("former blocks are read at once, and one that cannot be read holds up no other", async () => {
+  await lookAt(10, { at: 0, ids: [id] });
+  await lookAt(11, { at: 10, ids: [id, otherId] });
+  lost = 10;
+  const found = await lookAt(14, { at: 20, ids: [id, otherId] });
+  expect([...found]).toMatchObject([[otherId, { block: { number: 11 } }]]);
+  expect(batches).toBe(1);
+  lost = undefined;
+  expect(await look(15, { at: 30 })).toMatchObject({ block: { number: 10 } });
+});
 
 it("a final reading stays final until it is deleted", async () => {
   await look(10, { at: 0 });

@@ -1,9 +1,8 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
+import type { RpcRequester } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
-import * as z from "zod";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import type { SettlementNetwork } from "../../settle/context.ts";
-import { readBlock } from "./read-block.ts";
+import { readBlocks } from "./read-block.ts";
 import type { BlockId } from "./read-channels.ts";
 
 /** Readings at former heads by channel, each until its block is final. The last looked for last. */
@@ -42,42 +41,35 @@ export async function finalByHeads(
     if (now - lookedAt < maxGapMs) break;
     former.delete(id);
   }
+  const blocks = await readBlocks(rpc, deepFormers(former, atHead, { head, finalAfter }));
   const final = new Map<Hex, ChannelReading>();
-  const kept = new Map<Hex, ChannelReading>();
-  const blocks = new Map<number, BlockId | "unreadable" | undefined>();
   for (const [id, reading] of atHead) {
     const known = former.get(id)?.reading;
-    if (known === undefined || known.block.number > head.number) {
-      kept.set(id, reading);
-      continue;
+    let kept = reading;
+    if (known !== undefined && known.block.number <= head.number) {
+      const { number, hash } = known.block;
+      const isDeep = head.number - number >= finalAfter;
+      if (isDeep && !blocks.has(number)) continue;
+      if (isDeep && blocks.get(number)?.hash === hash) {
+        final.set(id, known);
+        continue;
+      }
+      if (!isDeep) kept = known;
     }
-    const { number, hash } = known.block;
-    if (head.number - number < finalAfter) {
-      kept.set(id, known);
-      continue;
-    }
-    if (!blocks.has(number)) blocks.set(number, await tryBlock(rpc, number));
-    const block = blocks.get(number);
-    if (block === "unreadable") continue;
-    if (block?.hash === hash) final.set(id, known);
-    else kept.set(id, reading);
-  }
-  for (const [id, reading] of kept) {
     former.delete(id);
-    former.set(id, { reading, lookedAt: now });
+    former.set(id, { reading: kept, lookedAt: now });
   }
   return final;
 }
 
-/** @throws what is no fault of a node */
-async function tryBlock(
-  rpc: RpcRequester,
-  height: number,
-): Promise<BlockId | "unreadable" | undefined> {
-  try {
-    return await readBlock(rpc, height);
-  } catch (error) {
-    if (error instanceof RpcError || error instanceof z.ZodError) return "unreadable";
-    throw error;
-  }
+/** Heights of former heads that are deep enough. */
+function deepFormers(
+  former: FormerHeads,
+  ids: ReadonlyMap<Hex, unknown>,
+  { head, finalAfter }: { head: Pick<BlockId, "number">; finalAfter: number },
+): number[] {
+  return [...ids.keys()].flatMap((id) => {
+    const number = former.get(id)?.reading.block.number;
+    return number !== undefined && head.number - number >= finalAfter ? [number] : [];
+  });
 }

@@ -1,33 +1,53 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import { keccak256, toHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import { createChannelActs } from "../../testing/channel-acts.ts";
 import {
   type ChannelBuyers,
   patience,
   price,
   startChannelBuyers,
 } from "../../testing/channel-buyers.ts";
-import { type NodeCall, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import {
+  type NodeAnswer,
+  type NodeCall,
+  type NodeProxy,
+  startNodeProxy,
+} from "../../testing/node-proxy.ts";
 import { enginesByDay } from "../../testing/settling-devnet.ts";
 
 const blockSchema = z.looseObject({ number: z.string(), timestamp: z.string() });
 const atBlockSchema = z.tuple([z.unknown(), z.object({ blockHash: z.string() })]);
-const lead = 1_000_000n;
+const longLead = 1_000_000n;
 const years = 300_000_000n;
+const auditMs = 45_000;
 
 describe.each(enginesByDay("sqlite"))(
   "a node that has once called its head far too high, on %s",
   (engine) => {
     let buyers: ChannelBuyers;
     let node: NodeProxy;
-    let isLying: boolean;
+    /** Blocks above the chain's, and seconds after its last one. */
+    let lie: { lead: bigint; seconds: bigint } | undefined;
+    /** Where the node takes two seconds for each block above the chain, the number of them. */
+    let slowBlocks: number | undefined;
 
     beforeEach(async () => {
-      isLying = false;
+      lie = undefined;
+      slowBlocks = undefined;
       buyers = await startChannelBuyers(engine);
       const { rpcUrl } = buyers.here.devnet;
-      node = await startNodeProxy(rpcUrl, async (call, ask) => (isLying ? lie(call) : ask()));
+      node = await startNodeProxy(rpcUrl, async (call, ask) => {
+        if (lie !== undefined) return madeUp(call, lie);
+        const answer = await ask();
+        if (slowBlocks === undefined || !isNone(call, answer)) return answer;
+        slowBlocks += 1;
+        await pause(2_000);
+        return madeUp(call, { lead: longLead, seconds: 0n });
+      });
     });
 
     afterEach(async () => {
@@ -35,8 +55,16 @@ describe.each(enginesByDay("sqlite"))(
       await node.close();
     });
 
+    /** Whether the chain is not as high as a block that was asked for. */
+    function isNone({ method }: NodeCall, answer: NodeAnswer): boolean {
+      return method === "eth_getBlockByNumber" && "result" in answer && answer.result === null;
+    }
+
     /** The node's own answer about blocks that it has made up. */
-    async function lie({ method, params }: NodeCall) {
+    async function madeUp(
+      { method, params }: NodeCall,
+      { lead, seconds }: NonNullable<typeof lie>,
+    ) {
       const { client } = buyers.here.devnet;
       const request = (parts: readonly unknown[]) =>
         client.request({ method, params: parts } as never) as Promise<unknown>;
@@ -52,8 +80,8 @@ describe.each(enginesByDay("sqlite"))(
         const real = BigInt(latest.number);
         if (asked !== undefined && asked <= real) return { result: await request(params) };
         const number = toHex(asked ?? real + lead);
-        const hash: Hex = keccak256(number);
-        const timestamp = toHex(BigInt(latest.timestamp) + years);
+        const hash: Hex = keccak256(toHex(`${number}/${lead}`));
+        const timestamp = toHex(BigInt(latest.timestamp) + seconds);
         return { result: { ...latest, number, hash, parentHash: keccak256(hash), timestamp } };
       }
       const at = atBlockSchema.safeParse(params).data;
@@ -70,13 +98,13 @@ describe.each(enginesByDay("sqlite"))(
       const config = channels.configOf();
       await channels.deposit(config, 20_000n);
       await buy(facilitator, config, price);
-      isLying = true;
+      lie = { lead: longLead, seconds: years };
       await vi.waitFor(async () => {
         await here.devnet.mine(1);
         const watched = await metric(facilitator, "coinslot_channels_watched_block");
-        expect(watched).toBeGreaterThan(Number(lead));
+        expect(watched).toBeGreaterThan(Number(longLead));
       }, patience);
-      isLying = false;
+      lie = undefined;
       await channels.withdraw(config, 20_000n);
       await vi.waitFor(async () => {
         await here.devnet.mine(1);
@@ -85,6 +113,41 @@ describe.each(enginesByDay("sqlite"))(
       const other = channels.configOf();
       await channels.deposit(other, 20_000n);
       await buy(facilitator, other, price);
+    });
+
+    it("reads each block once that is to be in the place of a false one", async () => {
+      const { here, channels, start, buy, metric } = buyers;
+      let aheadMs = 0;
+      const facilitator = await start(
+        {},
+        {
+          network: { rpcUrls: [node.url] },
+          clock: { ...systemClock, now: () => performance.now() + aheadMs },
+        },
+      );
+      const watchedBlock = () => metric(facilitator, "coinslot_channels_watched_block");
+      // One after the other, they would take longer than the test's patience.
+      const configs = Array.from({ length: 60 }, () => channels.configOf());
+      const acts = createChannelActs(here.devnet, channels);
+      await acts.depositAll(configs, 20_000n);
+      await Promise.all(configs.map((config) => buy(facilitator, config, price)));
+      const real = Number(await here.devnet.client.getBlockNumber());
+      // More than the chain gets meanwhile.
+      const lead = 3_000;
+      lie = { lead: BigInt(lead), seconds: 1n };
+      aheadMs += auditMs;
+      await vi.waitFor(async () => {
+        await here.devnet.mine(1);
+        expect(await watchedBlock()).toBeGreaterThan(real + lead);
+      }, patience);
+      lie = undefined;
+      slowBlocks = 0;
+      aheadMs += auditMs;
+      await vi.waitFor(async () => {
+        await here.devnet.mine(1);
+        expect(await watchedBlock()).toBeLessThanOrEqual(real + lead);
+      }, patience);
+      expect(slowBlocks).toBeGreaterThan(0);
     });
   },
 );

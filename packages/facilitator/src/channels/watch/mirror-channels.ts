@@ -6,16 +6,17 @@ import { type MirrorOutcome, mirrorChannel } from "../../ledger/channels/mirror-
 import type { SettlementNetwork } from "../../settle/context.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import { type FormerHeads, finalByHeads } from "./final-by-heads.ts";
-import { readBlock } from "./read-block.ts";
+import { readBlock, readBlocks } from "./read-block.ts";
 import { type BlockId, isStateMissing, readChannels } from "./read-channels.ts";
 
 type Depth = "served" | "final";
 
-const formerHeads = new WeakMap<SettlementNetwork, Record<Depth, FormerHeads>>();
+/** By what one network has alone, whatever requester its parts are given. */
+const formerHeads = new WeakMap<SettlementNetwork["watcher"], Record<Depth, FormerHeads>>();
 
-function formersOf(network: SettlementNetwork): Record<Depth, FormerHeads> {
-  const formers = formerHeads.get(network) ?? { served: new Map(), final: new Map() };
-  formerHeads.set(network, formers);
+function formersOf({ watcher }: SettlementNetwork): Record<Depth, FormerHeads> {
+  const formers = formerHeads.get(watcher) ?? { served: new Map(), final: new Map() };
+  formerHeads.set(watcher, formers);
   return formers;
 }
 
@@ -82,12 +83,12 @@ async function readServed(
     const depth = escrow.settlement.network.serveAfter({ value: reading.balance });
     byDepth.set(depth, (byDepth.get(depth) ?? new Map()).set(id, reading));
   }
-  const served = new Map<Hex, ChannelReading>();
-  for (const [depth, readings] of byDepth) {
-    const found = await readBelow(escrow, readings, { head, depth, name: "served" });
-    for (const each of found) served.set(...each);
-  }
-  return served;
+  const found = await Promise.all(
+    [...byDepth].map(([depth, readings]) =>
+      readBelow(escrow, readings, { head, depth, name: "served" }),
+    ),
+  );
+  return new Map(found.flatMap((readings) => [...readings]));
 }
 
 /** Channels at a depth. A node may keep too few states for that: see `finalByHeads`. */
@@ -111,16 +112,23 @@ async function readBelow(
   }
 }
 
-/** Mirrors above the head in whose place the chain has another block. */
+/**
+ * Mirrors above the head in whose place the chain has another block. One whose block cannot be read
+ * is not among them.
+ */
 async function findReplaced(
   rpc: RpcRequester,
   wanted: readonly Wanted[],
   head: BlockId,
 ): Promise<Map<Hex, Hex>> {
+  const above = wanted.flatMap(({ channelId, block }) =>
+    block !== undefined && block.number > head.number ? [{ channelId, block }] : [],
+  );
+  const heights = above.map(({ block }) => block.number);
+  const blocks = await readBlocks(rpc, heights);
   const replaced = new Map<Hex, Hex>();
-  for (const { channelId, block } of wanted) {
-    if (block === undefined || block.number <= head.number) continue;
-    const now = await readBlock(rpc, block.number);
+  for (const { channelId, block } of above) {
+    const now = blocks.get(block.number);
     if (now !== undefined && now.hash !== block.hash) replaced.set(channelId, block.hash);
   }
   return replaced;

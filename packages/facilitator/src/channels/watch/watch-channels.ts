@@ -5,6 +5,7 @@ import { findAbove, findKnown, findMoving } from "../../ledger/channels/channel-
 import { type ChannelWatch, readWatch, recordWatch } from "../../ledger/channels/channel-watch.ts";
 import { eachClaimable } from "../../ledger/channels/claimable.ts";
 import type { MirrorOutcome } from "../../ledger/channels/mirror-channel.ts";
+import { withSignal } from "../../settle/evidence/with-signal.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
 import { mirrorChannels, type Wanted } from "./mirror-channels.ts";
@@ -40,13 +41,15 @@ export type RoundOutcome = "watched" | "waiting" | "lease_lost";
  *
  * A round that fails records nothing, so that vouchers are refused once the last block is too old.
  *
+ * @param options.signal ends the round, by its reason
  * @throws RpcError, ZodError, ChannelReadError, DatabaseError
  */
 export async function watchRound(
-  channels: ChannelsContext,
+  allChannels: ChannelsContext,
   watching: Watching,
-  { auditMs }: { auditMs: number },
+  { auditMs, signal }: { auditMs: number; signal: AbortSignal },
 ): Promise<RoundOutcome> {
+  const channels = stoppedBy(allChannels, signal);
   const { context, settlement, place, metrics } = channels;
   const { ledger, clock } = context;
   const { network } = settlement;
@@ -78,6 +81,14 @@ export async function watchRound(
   metrics.watchedBlock.set({ network: place.network }, head.number);
   metrics.watchedAt.set({ network: place.network }, head.time);
   return "watched";
+}
+
+/** The same with requests that a signal ends. No endpoint is asked alone. */
+function stoppedBy(channels: ChannelsContext, signal: AbortSignal): ChannelsContext {
+  const { settlement } = channels;
+  const { network } = settlement;
+  const rpc = withSignal(network.rpc, signal);
+  return { ...channels, settlement: { ...settlement, network: { ...network, rpc } } };
 }
 
 /**
