@@ -1,8 +1,15 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type Devnet, type Program, startDevnet, startProgram } from "@coinslot/devnet";
+import {
+  type Devnet,
+  type Program,
+  startDevnet,
+  startProgram,
+  withDatabase,
+} from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "./exit-code.ts";
@@ -82,6 +89,57 @@ beforeAll(async () => {
 afterAll(async () => {
   await seller?.stop();
   await devnet?.stop();
+});
+
+/** A ledger whose tables are views without an end. */
+async function writeEndlessLedger(): Promise<string> {
+  const file = join(await mkdtemp(join(folder, "ledger-")), "ledger.db");
+  const made = `sqlite:${file}.made`;
+  await (await startTestSeller({ devnet, ledger: made })).stop();
+  await withDatabase(made, async ({ read, execute }) => {
+    const tables = await read(`select name from sqlite_schema where type = 'table'
+      and name not like 'sqlite%' and name <> 'coinslot_migrations'`);
+    await execute("pragma legacy_alter_table = on");
+    for (const { name } of tables) {
+      await execute(`alter table ${name} rename to ${name}_kept;
+        create view ${name} as
+          with recursive numbers(n) as (select 1 union all select n + 1 from numbers)
+          select kept.* from numbers cross join ${name}_kept as kept`);
+    }
+    await execute(`vacuum into '${file}'`);
+  });
+  return `sqlite:${file}`;
+}
+
+/** Resolves once a program has read the file for a second without a pause, or has ended. */
+async function untilRead(url: string, { child }: Program): Promise<void> {
+  await withDatabase(url, async ({ execute }) => {
+    await execute("pragma busy_timeout = 1000");
+    let isRead = false;
+    while (!isRead && child.exitCode === null) {
+      // Leaves the file free for most of the time.
+      await sleep(100);
+      isRead = await execute("begin exclusive; commit").then(
+        () => false,
+        () => true,
+      );
+    }
+  });
+}
+
+describe("coinslot in a folder with a hostile ledger", () => {
+  it.each(["payments list", "payments export", "books show", "books export", "stats", "doctor"])(
+    "ends at Ctrl-C amid a query that has no end: %s",
+    async (line) => {
+      const ledger = await writeEndlessLedger();
+      const words = [...coinslot(), ...line.split(" ")];
+      const reader = start(words, { COINSLOT_LEDGER: ledger });
+      await untilRead(ledger, reader);
+      reader.child.kill("SIGINT");
+      await reader.ended;
+      expect(reader.child.signalCode, reader.printed()).toBe("SIGINT");
+    },
+  );
 });
 
 describe("coinslot pay with failing output", () => {

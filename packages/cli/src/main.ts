@@ -8,10 +8,9 @@ import { movesTokens, runCli } from "./run-cli.ts";
 import { showUnsafeInColours } from "./safe-text.ts";
 
 const interrupted = new AbortController();
-for (const name of ["SIGINT", "SIGTERM"] as const) {
-  process.once(name, () => interrupted.abort());
-}
+let hasListeners = false;
 const words = process.argv.slice(2);
+if (movesTokens(words)) listenForSignals();
 let outputError: NodeJS.ErrnoException | undefined;
 stdout.on("error", (error: NodeJS.ErrnoException) => {
   // The reader of the output, such as `head`, has left. A command that moves tokens goes on, to
@@ -35,7 +34,10 @@ try {
     isColourful: (stdout.isTTY === true || stderr.isTTY === true) && !NO_COLOR && TERM !== "dumb",
     env,
     envFile: file,
-    signal: interrupted.signal,
+    get signal() {
+      listenForSignals();
+      return interrupted.signal;
+    },
   });
   // The error of the last write comes with the next turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
@@ -46,6 +48,18 @@ try {
 } catch (error) {
   console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = exitCode.usage;
+}
+
+/**
+ * A listener keeps a signal from ending the process, and runs only between two pieces of work. A
+ * query without an end is one such piece. So only commands that look at `signal` have a listener.
+ */
+function listenForSignals(): void {
+  if (hasListeners) return;
+  hasListeners = true;
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, () => interrupted.abort());
+  }
 }
 
 /** Lazy import of the reader: most of the time there is no file. */

@@ -61,7 +61,6 @@ Examples:
         await io.write(format.begin);
         try {
           for await (const page of readMovements(books, range, { groups, codeOf })) {
-            terminal.signal.throwIfAborted();
             rows += page.length;
             const texts = page.map((movement) => {
               const { network, asset } = movement.currency;

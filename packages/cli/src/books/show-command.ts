@@ -32,7 +32,6 @@ Examples:
         { terminal, io, ledger: options.ledger },
         async (_, { books }) => {
           for await (const page of books.sums(toRange(options))) {
-            terminal.signal.throwIfAborted();
             for (const sum of page) addBoth(balances, sum);
           }
           return books.status();

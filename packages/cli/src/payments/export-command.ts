@@ -30,7 +30,6 @@ Examples:
         await io.write(formatCsvRow(exportColumns));
         let cursor: string | undefined;
         do {
-          terminal.signal.throwIfAborted();
           const page = await payments.records({ ...toFilter(options), limit: pageSize, cursor });
           const rows = page.records.map((record) =>
             formatCsvRow(exportColumns.map((name) => record[name])),
