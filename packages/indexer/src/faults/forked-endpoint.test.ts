@@ -305,6 +305,68 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     },
   );
 
+  it("is taken back in history by a vote after the first, once the others answer", async () => {
+    const { devnet, fork, forkedAt, first, second, third } = await startFarFork();
+    const database = await createUrl();
+    const scene = { rpcUrls: [first.url, second.url, third.url], database };
+    // Nodes that have stopped deny nothing: a busy machine must not make these old.
+    for (const proxy of [second, third])
+      proxy.set(
+        changing("eth_getBlockByNumber", (answer, { params }) => {
+          const fresh = { timestamp: toHex(Math.floor(Date.now() / 1_000)) };
+          const result = Object.assign({}, answer.result, fresh);
+          return params[0] === "latest" ? { ...answer, result } : answer;
+        }),
+      );
+    second.cut();
+    third.cut();
+    const alone = await startFastIndexer({
+      ...scene,
+      chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 3_600_000 },
+    });
+    await expectExact(alone, fork, usdtOf(fork));
+    const { kysely } = await alone.database();
+    await kysely.deleteFrom("indexer_window").execute();
+    await alone.close();
+    const indexer = await startFastIndexer({
+      ...scene,
+      chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 100 },
+    });
+    await expect
+      .poll(async () => (await readChain(indexer))?.state, { timeout: 30_000 })
+      .toBe("history");
+    second.mend();
+    third.mend();
+    const indexedTo = async () => (await readChain(indexer))?.tokens[0]?.indexedTo;
+    await expect.poll(indexedTo, { timeout: 30_000 }).toBe(forkedAt);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it("is asked again where nothing is new, and read once it is back and the others are dead", async () => {
+    const { devnet, fork } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(fork.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 100 },
+    });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    second.cut();
+    third.cut();
+    first.setUpstream(devnet.rpcUrl);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
   it("is none that has stopped: two of these take no true block back while the first is silent", async () => {
     const devnet = await startUsedChain();
     const stopped = await startFork(devnet, await devnet.client.getBlockNumber());

@@ -6,8 +6,9 @@ import { pollPast } from "../live/poll-chain.ts";
 import { pollEverywhere } from "../live/poll-everywhere.ts";
 import type { Openings } from "../openings.ts";
 import type { BlockId } from "../store/block-id.ts";
+import { readChain } from "../store/chain-row.ts";
 import { findKnownBlock } from "../store/marks.ts";
-import { readNextRequest } from "../store/requests.ts";
+import { isRewindPending, readNextRequest } from "../store/requests.ts";
 import { voteOnFinal } from "../verify/vote-on-final.ts";
 
 /** Maximum wait of a request for a round of history, beside the write under way. */
@@ -30,13 +31,18 @@ export function createHistoryFollower(
   context: ChainContext,
   { doubt, openings, signal }: { doubt: Doubt; openings: Openings; signal: AbortSignal },
 ): HistoryFollower {
-  const { chain, database, pool, clock } = context;
+  const { chain, database, pool, outvoted, clock } = context;
   const { chainId } = chain;
   /**
    * Was written before another endpoint disagreed: the newest block may be of the new chain
    * already.
    */
   let suspect: BlockId | undefined;
+  /**
+   * The time and the block of the last vote. Votes have a pace of their own: rounds may be short.
+   * One was held before the first step.
+   */
+  let lastVote = { at: clock.now(), block: Number.POSITIVE_INFINITY };
 
   async function poll(known: BlockId | undefined) {
     return pollEverywhere(
@@ -48,6 +54,23 @@ export function createHistoryFollower(
 
   function findKnown(number: number) {
     return findKnownBlock(database.kysely, { chainId, number });
+  }
+
+  /**
+   * Votes between rounds. A stopped chain waits for its command. An outvoted endpoint may have all
+   * blocks below those of its fork: where these were taken back, a vote would let it in again.
+   */
+  async function voteIfDue(): Promise<void> {
+    if (clock.now() - lastVote.at < chain.verifyAfterMs) return;
+    const newest = await findKnown(Number.MAX_SAFE_INTEGER);
+    if (newest === undefined || (outvoted.size > 0 && newest.number < lastVote.block)) return;
+    const { state } = await readChain(database, chainId);
+    if (state !== "stopped") await vote(newest, signal);
+  }
+
+  async function vote(block: BlockId, voting: AbortSignal): Promise<void> {
+    lastVote = { at: clock.now(), block: block.number };
+    await voteOnFinal(context, block, voting);
   }
 
   /** Aborts a round when other work has priority. */
@@ -68,7 +91,7 @@ export function createHistoryFollower(
           return leave();
         }
         oldest = await findKnown(Number.MAX_SAFE_INTEGER);
-        if (oldest !== undefined) await voteOnFinal(context, oldest, round.signal);
+        if (oldest !== undefined) await vote(oldest, round.signal);
       } catch {
         // The round meets the same endpoints and the same database; its failure is the reported
         // one.
@@ -100,6 +123,9 @@ export function createHistoryFollower(
 
   return {
     async step() {
+      // Before the poll: an outvoted endpoint that is back may be the only one that answers.
+      await voteIfDue();
+      if (await isRewindPending(database.kysely, chainId)) return;
       const known = suspect ?? (await findKnown(Number.MAX_SAFE_INTEGER));
       const { event, endpoint, unasked } = await poll(known);
       if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });

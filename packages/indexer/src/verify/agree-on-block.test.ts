@@ -7,6 +7,7 @@ import { createIndexer } from "../create-indexer.ts";
 import { silentLogger } from "../logger.ts";
 import { addRequest } from "../store/requests.ts";
 import type { IndexerSchema } from "../store/schema.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { startFork, startUsedChain } from "../testing/scene.ts";
 import { agreeOnBlock } from "./agree-on-block.ts";
 import { voteOnFinal } from "./vote-on-final.ts";
@@ -49,6 +50,41 @@ it("outvotes no endpoint where the writer has ended since the answers", async ()
   );
   await expect(ended).rejects.toThrow("The lease is lost");
   expect([...outvoted]).toEqual([]);
+});
+
+it("has no true block taken back by gateways whose votes are of nodes that lag", async () => {
+  const devnet = await startUsedChain();
+  const late = await startFork(devnet, await devnet.client.getBlockNumber());
+  await devnet.mine(200);
+  const gateways = [await startFaultProxy(late.rpcUrl), await startFaultProxy(late.rpcUrl)];
+  // Their newest blocks come from another node.
+  for (const gateway of gateways)
+    gateway.set(async ({ calls, forward, reply }) => {
+      const isNewest = calls.some(({ params }) => params[0] === "latest");
+      gateway.setUpstream(isNewest ? devnet.rpcUrl : late.rpcUrl);
+      reply(await forward());
+    });
+  const rpcUrls = [devnet.rpcUrl, ...gateways.map(({ url }) => url)];
+  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
+  const indexer = createIndexer(configuration);
+  onTestFinished(() => indexer.close());
+  const [chain] = readConfiguration(configuration).chains;
+  if (chain === undefined) throw new Error("No chain");
+  const pool = createRpcPool({ chainId: chain.chainId, rpcUrls });
+  onTestFinished(() => pool.close());
+  const { number, hash } = await devnet.client.getBlock();
+  const agreement = await agreeOnBlock(
+    {
+      chain,
+      database: await indexer.database(),
+      logger: silentLogger,
+      pool,
+      outvoted: new Set<number>(),
+    },
+    { number: Number(number), hash },
+    new AbortController().signal,
+  );
+  expect(agreement).not.toHaveProperty("deniedAbove");
 });
 
 it("has denied blocks taken back once, also behind another request", async () => {

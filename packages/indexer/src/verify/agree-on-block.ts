@@ -105,12 +105,15 @@ async function findDenied(
   top: BlockId,
 ): Promise<number | undefined> {
   const having = agreeing.filter(({ block }) => block === top);
-  const below = agreeing.filter(({ head = top.number }) => head + farBlocks < top.number);
+  const isFarBelow = (head: number) => head + farBlocks < top.number;
+  const below = agreeing.filter(({ head = top.number }) => isFarBelow(head));
   if (below.length < 2 || below.length <= having.length) return undefined;
-  const heads = await pool.compareHeads();
-  const isAwake = ({ endpoint }: Vote) =>
-    heads.some((head) => head.endpoint === endpoint && !head.isLagging && !head.isOld);
-  const denying = below.filter(isAwake).flatMap(({ head }) => head ?? []);
+  // Behind a gateway a vote may be of a node that lags. One answer has to be both low and fresh.
+  const denying = (await pool.compareHeads())
+    .filter(({ endpoint }) => below.some((each) => each.endpoint === endpoint))
+    .filter(({ isLagging, isOld }) => !isLagging && !isOld)
+    .map(({ number }) => Number(number))
+    .filter(isFarBelow);
   if (denying.length <= having.length) return undefined;
   const [, second] = denying.sort((a, b) => b - a);
   return second;

@@ -22,7 +22,7 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
   const { chain, logger, clock } = context;
   let settled: Settled | undefined;
   // An earlier process may have verified blocks while one endpoint alone could be asked.
-  const owed = { vote: true };
+  const owed: Owed = { vote: true, from: Number.POSITIVE_INFINITY };
   while (!signal.aborted) {
     await sleep(clock, chain.verifyAfterMs, signal).catch(() => undefined);
     if (signal.aborted) return;
@@ -38,6 +38,13 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
       if (error instanceof DisputedRangeError) await tellProblem(context, error.message);
     }
   }
+}
+
+/** Votes that are due although no block is new. */
+interface Owed {
+  vote: boolean;
+  /** About this block or a later one. */
+  from: number;
 }
 
 interface Settled {
@@ -71,15 +78,19 @@ async function readSettled({
 async function verifyOnce(
   context: ChainContext,
   { count, indexed, next }: Settled,
-  { owed, signal }: { owed: { vote: boolean }; signal: AbortSignal },
+  { owed, signal }: { owed: Owed; signal: AbortSignal },
 ): Promise<void> {
-  const { chain, database, tokens, rewrites, logger, firstReaders } = context;
+  const { chain, database, tokens, rewrites, logger, firstReaders, outvoted } = context;
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
   const plan = (end: number) => planVerification(tokens, { indexed, verified, next: end });
-  const isDue = owed.vote || plan(next).length > 0;
+  const isDue = owed.vote || next > owed.from || plan(next).length > 0;
   const newest = isDue ? await findNewestFinal(context, next - 1) : undefined;
   const agreement = newest && (await voteOnFinal(context, newest, signal));
-  if (agreement !== undefined) owed.vote = !agreement.isShared;
+  if (newest !== undefined && agreement !== undefined) {
+    owed.vote = !agreement.isShared;
+    // An outvoted endpoint may be back, and be the only one that answers. Blocks below say nothing.
+    owed.from = outvoted.size > 0 ? newest.number : Number.POSITIVE_INFINITY;
+  }
   const problem = agreement?.problem;
   if (problem !== undefined)
     logger.warn({ chain: chain.name, problem }, "Blocks wait for a second endpoint");
