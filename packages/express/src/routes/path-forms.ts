@@ -7,7 +7,8 @@ import type { Request } from "express";
  * that the whole request never showed. No client sends such targets: RFC 9112, section 3.2. A path
  * that others read in another way has a bounded length. It has few runs of slashes and segments of
  * two dots. Each run doubles the forms to match. Three such segments make up to 10 mounts.
- * Wildcards of Express 4 take quadratic time.
+ * Wildcards of Express 4 take quadratic time. An absolute URL has none of either: behind a mount,
+ * its path is read three times.
  */
 export function isPlainTarget(target: string): boolean {
   if (!plainPath.test(target) && !plainUrl.test(target) && target !== "*") return false;
@@ -22,7 +23,8 @@ export function isPlainTarget(target: string): boolean {
   // Each may have many where the others have one: `//%2F//`, and `//\//` without hosts.
   const further = [decodeAround(path), decode(path)].map((each) => count(each, hosts));
   const most = Math.max(runCount, hostCount, ...further);
-  if (climbCount > maxClimbs || climbCount + most > maxRuns) return false;
+  const isAbsolute = !target.startsWith("/");
+  if (climbCount > maxClimbs || climbCount + most > (isAbsolute ? 0 : maxRuns)) return false;
   if (climbCount > 0) return path.length <= maxLength.withClimbs;
   return hostCount === 0 || path.length <= maxLength.withRuns;
 }
@@ -107,7 +109,7 @@ export function expressForms(target: string): string[] {
 export function servedReadings(target: string): string[][] {
   const path = pathOf(target);
   if (!unusual.test(path)) return [];
-  const readings = distinct([...normalReadings(path), ...fetchedReadings(path)]);
+  const readings = distinct([...normalReadings([path]), ...fetchedReadings(path)]);
   return distinct(readings.map(readable));
 }
 
@@ -203,12 +205,12 @@ export function pathOf(target: string): string {
 }
 
 /**
- * Decoded once, with single slashes and no dot segments. A backslash is a slash to some servers,
- * and to a file system of Unix a character of a name.
+ * Paths decoded once, with single slashes and no dot segments. A backslash is a slash to some
+ * servers, and to a file system of Unix a character of a name.
  */
-function normalReadings(path: string): string[][] {
-  const decoded = decode(path);
-  const spellings = new Set([decoded.replaceAll("\\", "/"), decoded]);
+function normalReadings(paths: Iterable<string>): string[][] {
+  const decoded = [...new Set([...paths].map(decode))];
+  const spellings = new Set(decoded.flatMap((each) => [each.replaceAll("\\", "/"), each]));
   return [...spellings].flatMap((each) => {
     const forms = normalForms(each);
     // The URL standard ends these in a slash, and Node's `path` does not.
@@ -235,7 +237,7 @@ function fetchedReadings(path: string): string[][] {
   );
   const forms = new Set(readings.flat());
   const spelled = readings.map((each) => [...each, ...respelled(each[0] ?? "")]);
-  return [...spelled, ...[...forms].flatMap(normalReadings)];
+  return [...spelled, ...normalReadings(forms)];
 }
 
 /** The readings without those whose forms are the same. */
