@@ -13,7 +13,12 @@ import {
   targetsOf,
   truncatedReadings,
 } from "./path-forms.ts";
-import { createPathRouter, type PathRouter, type RouteFilter } from "./path-router.ts";
+import {
+  createPathRouter,
+  createPathSearch,
+  type PathRouter,
+  type PathSearch,
+} from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
 import { createSecondReading, type SecondReading } from "./second-reading.ts";
@@ -104,10 +109,11 @@ export function createRouteMatcher(
 
     /** Targets but the first are whole paths, which relative keys do not name. */
     function find(forms: readonly string[], at: number): ReturnType<RouteMatcher> {
-      if (sold !== undefined) return findInBoth(request, tree, forms, tree.isRelative);
+      const { relative, full } = tree.searches;
+      if (sold !== undefined) return findInBoth(request, tree, forms, relative);
       const found = findInBoth(request, tree, forms);
       if (at === 0 || typeof found !== "object" || !tree.isRelative(found)) return found;
-      return findInBoth(request, tree, forms, (route) => !tree.isRelative(route));
+      return findInBoth(request, tree, forms, full);
     }
   }
 
@@ -115,14 +121,14 @@ export function createRouteMatcher(
     request: Request,
     tree: Tree,
     forms: readonly string[],
-    accepts?: RouteFilter,
+    search = tree.searches.all,
   ): ReturnType<RouteMatcher> {
-    const own = findOwn(request, tree, { forms, accepts });
+    const own = findOwn(request, tree, { forms, search });
     const { secondReading } = tree.found;
     if (secondReading === undefined || own === "malformed") return own;
     if (own !== undefined && secondReading.isClosed(own)) return "closed";
     const other = own === undefined ? tree.findOther() : secondReading.find(false);
-    const theirs = other?.(request.method, forms, accepts);
+    const theirs = other?.(request.method, forms, search);
     if (theirs === undefined) return own;
     if (theirs === "malformed") return own ?? "malformed";
     if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
@@ -134,13 +140,13 @@ export function createRouteMatcher(
 function findOwn(
   { method, url, originalUrl }: Request,
   { found: { loose, exact }, isAlike }: Tree,
-  { forms, accepts }: { forms: readonly string[]; accepts: RouteFilter | undefined },
+  { forms, search }: { forms: readonly string[]; search: PathSearch },
 ): Route | "malformed" | undefined {
-  const found = loose(method, forms, accepts);
+  const found = loose(method, forms, search);
   if (found === undefined || exact === undefined) return found;
   // The code that has cut a prefix, or rewritten the path, need not distinguish as much.
   if (url !== originalUrl) return found;
-  const exactly = exact.find(method, forms, accepts);
+  const exactly = exact.find(method, forms, search);
   return exactly === found || isAlike() ? exactly : found;
 }
 
@@ -174,6 +180,8 @@ interface Tree {
   isTakenByRoute(key: Route): boolean;
   /** Returns whether this key is relative to the gate's mount, as routes beside the gate are. */
   isRelative(key: Route): boolean;
+  /** The searches of the request: among all keys, and among those that are relative or are not. */
+  searches: { all: PathSearch; relative: PathSearch; full: PathSearch };
 }
 
 function treeOf(request: Request, found: ApplicationRouters, gate: object | undefined): Tree {
@@ -182,14 +190,20 @@ function treeOf(request: Request, found: ApplicationRouters, gate: object | unde
   const gated = { method, baseUrl, url, gate };
   const base = `${baseUrl}/`.toLowerCase();
   const texts = once(() => textsBesideGate(app, gated));
+  // A key that begins with the mount counts as a full one, too.
+  const isRelative = ({ path }: Route) =>
+    baseUrl !== "" && !path.toLowerCase().startsWith(base) && texts().has(path);
   return {
     found,
     isAlike: once(() => exact !== undefined && hasOnlyRoutersLike(app, exact.settings, gate)),
     findOther: once(() => secondReading?.find(true)),
     isTakenByRoute: ({ path }) => isTakenByRoute(app, gated, path),
-    // A key that begins with the mount counts as a full one, too.
-    isRelative: ({ path }) =>
-      baseUrl !== "" && !path.toLowerCase().startsWith(base) && texts().has(path),
+    isRelative,
+    searches: {
+      all: createPathSearch(),
+      relative: createPathSearch(isRelative),
+      full: createPathSearch((route) => !isRelative(route)),
+    },
   };
 }
 

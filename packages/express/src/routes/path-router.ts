@@ -6,27 +6,48 @@ import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
 
 /**
- * The first route that fits one of these paths, of those accepted; `malformed`: one of them cannot
- * be decoded, or is too long for a key with several wildcards.
+ * The first route that fits one of these paths, of those that the search accepts; `malformed`: one
+ * of them cannot be decoded, or takes too long for a key with several wildcards.
  */
 export type PathRouter = (
   method: string,
   paths: readonly string[],
-  accepts?: RouteFilter,
+  search?: PathSearch,
 ) => Route | "malformed" | undefined;
 
 export type RouteFilter = (route: Route) => boolean;
 
-type VerbRouter = (path: string, accepts?: RouteFilter) => number | "malformed" | undefined;
+/** The search for the key of one request, whose target may have hundreds of forms. */
+export interface PathSearch {
+  /** The keys that count; `undefined`: all. */
+  accepts: RouteFilter | undefined;
+  /** Results, so that no router tries a path twice. */
+  tried: Map<VerbRouter, Map<string, Found>>;
+  /** Work on keys with several wildcards so far. */
+  work: number;
+}
+
+/** Creates a search that has tried no path. */
+export function createPathSearch(accepts?: RouteFilter): PathSearch {
+  return { accepts, tried: new Map(), work: 0 };
+}
+
+/** The number of a route. */
+type Found = number | "malformed" | undefined;
+
+type VerbRouter = (path: string, search: PathSearch) => Found;
 
 /**
  * Bound of the path cache, for each verb; cached paths are of targets of at most `maxTarget`
- * characters.
+ * characters. An odd path has hundreds of forms, and only its first ones are cached.
  */
 const maxPaths = 500;
 const maxTarget = 1_000;
+const maxForms = 10;
 /** Bound of a path, without its query, that is tried on a key with two wildcards. */
 const maxBesideWildcards = 1_000;
+/** Bound of all such tries of one request, in steps: 64 of the longest path, or more of others. */
+const maxWork = 64 * maxBesideWildcards ** 2;
 
 /**
  * Looks routes up by method and path, with a router of another one's kind. Each of its routes only
@@ -41,11 +62,13 @@ export function createPathRouter(options: {
   router: object;
   routes: readonly Route[];
   settings: RoutingSettings;
+  /** The path of a route, where it is written in another way than its key. */
+  pathOf?: (route: Route) => string;
 }): PathRouter {
-  const { routes, settings } = options;
+  const { routes, settings, pathOf = ({ path }) => path } = options;
   const verbs = new Set(routes.map(({ verb }) => verb));
   const byVerb = new Map<string, VerbRouter>();
-  return (method, paths, accepts) => {
+  return (method, paths, search = createPathSearch()) => {
     const verb = verbOf(method);
     let find = byVerb.get(verb);
     if (find === undefined) {
@@ -54,7 +77,7 @@ export function createPathRouter(options: {
     }
     let first = routes.length;
     for (const path of paths) {
-      const index = find(path, accepts);
+      const index = find(path, search);
       if (index === "malformed") return "malformed";
       if (index !== undefined && index < first) first = index;
     }
@@ -74,38 +97,57 @@ export function createPathRouter(options: {
   // One router for each verb, so that every match ends its search, and the search is synchronous.
   function createVerbRouter(wanted: string): VerbRouter {
     const router = emptyRouterLike(options.router, settings);
-    let found: number | "malformed" | undefined;
+    let found: Found;
     const index = createPathIndex<Pattern>();
-    routes.forEach(({ verb, path }, number) => {
-      if (!fits(verb, wanted)) return;
-      for (const pattern of new Set([path, normalKeyPath(path)])) {
-        index.add(pattern, { path: pattern, number, layers: undefined });
+    routes.forEach((each, number) => {
+      if (!fits(each.verb, wanted)) return;
+      for (const path of new Set([pathOf(each), normalKeyPath(pathOf(each))])) {
+        index.add(path, patternOf(path, number));
       }
     });
     const isEmpty = index.all().length === 0;
     const response = {};
-    const known = new Map<string, typeof found>();
-    return (path, accepts) => {
+    const known = new Map<string, Found>();
+    return findOnce;
+
+    function findOnce(path: string, search: PathSearch): Found {
       if (isEmpty) return undefined;
-      const key = accepts === undefined ? keyOf(path) : undefined;
-      if (key !== undefined && known.has(key)) return known.get(key);
+      const tried = search.tried.get(findOnce) ?? new Map<string, Found>();
+      if (tried.size === 0) search.tried.set(findOnce, tried);
+      if (tried.has(path)) return tried.get(path);
+      const key = search.accepts === undefined ? keyOf(path) : undefined;
+      const isKnown = key !== undefined && known.has(key);
+      const result = isKnown ? known.get(key) : find(path, search);
+      tried.set(path, result);
+      if (key === undefined || isKnown || tried.size > maxForms) return result;
+      // Without that work, the path may fit.
+      if (search.work > maxWork) return result;
+      // Paths come from outside: invented ones must not fill the memory.
+      if (known.size >= maxPaths) known.clear();
+      known.set(key, result);
+      return result;
+    }
+
+    function find(path: string, search: PathSearch): Found {
       found = undefined;
       const pathname = readPathname(path);
       const fitting = pathname === undefined ? index.all() : index.find(pathname);
-      const patterns = fitting.filter(({ number }) => {
-        const each = routes[number];
-        return each !== undefined && accepts?.(each) !== false;
-      });
-      const isSlow = (each: Pattern) => isTooLong(pathname ?? path, each.path);
-      const slow = patterns.findIndex(isSlow);
-      route(path, patterns.slice(0, slow === -1 ? undefined : slow).flatMap(layersOf));
-      if (slow !== -1) found ??= "malformed";
-      if (key === undefined) return found;
-      // Paths come from outside: invented ones must not fill the memory.
-      if (known.size >= maxPaths) known.clear();
-      known.set(key, found);
+      const read = pathname ?? path;
+      let quick: object[] = [];
+      for (const pattern of fitting) {
+        const each = routes[pattern.number];
+        if (each === undefined || search.accepts?.(each) === false) continue;
+        if (pattern.wildcards > 1) {
+          route(path, quick);
+          quick = [];
+          if (found === undefined && !mayTry(pattern, read, search)) found = "malformed";
+          if (found !== undefined) return found;
+        }
+        quick.push(...layersOf(pattern));
+      }
+      route(path, quick);
       return found;
-    };
+    }
 
     /** Sends a path through these layers. */
     function route(url: string, layers: object[]): void {
@@ -150,6 +192,10 @@ interface Pattern {
   path: string;
   /** Of the route. */
   number: number;
+  /** Every path that fits begins with this text. */
+  start: string;
+  /** Count of the parts that take any text, also with slashes. */
+  wildcards: number;
   layers: object[] | undefined;
 }
 
@@ -160,17 +206,27 @@ interface Pattern {
  */
 const plainStart = /^(?:\/[\w.~%@,;=&'-]+)*(?:\/(?=(?:[^|?({]|\{\D)*$)|(?=(?:\/|\{\D)[^|]*$))/;
 
+/** Groups of Express 4 that take at least one character, also slashes: `(.+)`, `([^?]{2,})`. */
+const repeated =
+  /(?:(?<!\\)\.|\\[DSW]|\[\^[^\]/]*\]|\[(?!\^)[^\]]*(?:\/|\\[DSW])[^\]]*\])(?:\+|\{\d+,\})/g;
+
+function patternOf(path: string, number: number): Pattern {
+  const start = plainStart.exec(path)?.[0].toLowerCase() ?? "";
+  const wildcards = path.split("*").length - 1 + (path.match(repeated)?.length ?? 0);
+  return { path, number, start, wildcards, layers: undefined };
+}
+
 /**
- * Returns whether a router may take too long for a path. Two wildcards take quadratic time in
- * Express 4 and the first versions of Express 5. A third one takes cubic time. Another start than
- * that of the key is refused at once. Both Expresses have one bound: else a path that one refuses
- * might fit a later, cheaper key of the other.
+ * Returns whether a router may try a key with several wildcards, and counts its work. Two wildcards
+ * take quadratic time in Express 4 and the first versions of Express 5. A third one takes cubic
+ * time. Another start than that of the key is refused at once. Both Expresses have one bound: else
+ * a path that one refuses might fit a later, cheaper key of the other.
  */
-function isTooLong(path: string, key: string): boolean {
-  const further = key.split("*").length - 3;
-  if (further < 0 || path.length <= maxBesideWildcards / 5 ** further) return false;
-  const [start = ""] = plainStart.exec(key) ?? [];
-  return path.toLowerCase().startsWith(start.toLowerCase());
+function mayTry({ start, wildcards }: Pattern, path: string, search: PathSearch): boolean {
+  if (path.slice(0, start.length).toLowerCase() !== start) return true;
+  if (path.length > maxBesideWildcards / 5 ** (wildcards - 2)) return false;
+  search.work += path.length ** wildcards;
+  return search.work <= maxWork;
 }
 
 /**

@@ -91,15 +91,8 @@ export function createSecondReading(options: {
   function pathRouterLike(like: object): PathRouter {
     const settings = { caseSensitive: false, strict: false };
     const isOld = dialectOf(like) === "Express 4";
-    const theirs = isOld
-      ? routes.map((each) => ({ ...each, path: inExpress4(each.path) }))
-      : routes;
-    const find = createPathRouter({ router: like, routes: theirs, settings });
-    return (method, paths, accepts) => {
-      const original = (each: Route) => routes[theirs.indexOf(each)] ?? each;
-      const found = find(method, paths, accepts && ((each) => accepts(original(each))));
-      return typeof found === "object" ? original(found) : found;
-    };
+    const pathOf = ({ path }: Route) => (isOld ? inExpress4(path) : path);
+    return createPathRouter({ router: like, routes, settings, pathOf });
   }
 }
 

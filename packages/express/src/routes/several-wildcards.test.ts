@@ -35,6 +35,27 @@ it.each(expressVersions)(
   },
 );
 
+it("a group of Express 4 that takes slashes counts as a wildcard", async () => {
+  const express = expressVersions.find(({ name }) => name === "Express 4")?.express;
+  if (express === undefined) throw new Error("No Express 4");
+  const accepts = option();
+  const shop = await openShop({
+    express,
+    routes: {
+      "GET /files/:a(.+)/y/:b([^?]{1,})": { accepts },
+      "GET /pages/:a(\\d+)/y/:b([^/]+)": { accepts },
+    },
+    serve: (app) => app.use((_request, response) => void response.send("free")),
+    options: { app: express() },
+  });
+  opened.push(shop);
+  const ask = async (target: string) => (await sendTarget(shop, target)).status;
+  expect(await ask("/files/x/y/".padEnd(1_000, "x"))).toBe(402);
+  expect(await ask("/files/x/y/".padEnd(1_001, "x"))).toBe(400);
+  expect(await ask("/pages/1/y/".padEnd(1_001, "x"))).toBe(402);
+  expect(await ask("/pages/x/y/".padEnd(1_001, "x"))).toBe(200);
+});
+
 describe("the plain start of a key with several wildcards", () => {
   const [{ express: express4 } = {}, { express: express5 } = {}] = expressVersions;
 
