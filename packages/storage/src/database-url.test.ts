@@ -1,4 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { execFileSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { isDatabaseError } from "./database-error.ts";
 import { parseDatabaseUrl } from "./database-url.ts";
 
@@ -41,4 +45,35 @@ describe("a database URL", () => {
     expect(String(error)).toContain("Expected sqlite:./file.db");
     expect(String(error)).not.toContain("secret");
   });
+
+  it.each(["sslrootcert", "sslcert", "sslkey"])(
+    "is refused where its %s is not a regular file, which would be read without an end",
+    async (name) => {
+      const folder = await mkdtemp(join(tmpdir(), "coinslot-url-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const pipe = join(folder, "%6ap");
+      const large = join(folder, "large");
+      const small = join(folder, "small");
+      execFileSync("mkfifo", [pipe]);
+      await writeFile(large, Buffer.alloc(2 ** 20 + 1));
+      await writeFile(small, Buffer.alloc(2 ** 20));
+      const urlOf = (file: string) => `postgres://me:secret@db.example/coinslot?${name}=${file}`;
+      for (const url of [
+        urlOf(encodeURIComponent(pipe)),
+        // The driver decodes a URL with a space less than others do.
+        `${urlOf(pipe)}&application_name=a b`,
+        `${urlOf(small)}&${name}=/dev/zero`,
+        urlOf(large),
+        urlOf(folder),
+      ]) {
+        const error = {
+          kind: "configuration",
+          message: expect.stringMatching(`^${name} of the database URL names`),
+        };
+        expect(() => parseDatabaseUrl(url)).toThrow(expect.objectContaining(error));
+      }
+      expect(parseDatabaseUrl(urlOf(small))).toMatchObject({ engine: "postgres" });
+      expect(parseDatabaseUrl(urlOf(join(folder, "none")))).toMatchObject({ engine: "postgres" });
+    },
+  );
 });

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { DatabaseError } from "./database-error.ts";
 
 /**
@@ -16,7 +17,7 @@ const expectation =
 /**
  * Reads `sqlite:<path>`, `sqlite::memory:`, `postgres://…` and `postgresql://…`. Throws a
  * `DatabaseError` of kind `configuration` that repeats nothing of the URL, since it may hold a
- * password.
+ * password. Files of certificates are regular, and of at most 1 MiB.
  */
 export function parseDatabaseUrl(url: string): DatabaseLocation {
   if (url.startsWith("sqlite:")) {
@@ -30,10 +31,41 @@ export function parseDatabaseUrl(url: string): DatabaseLocation {
   if (!URL.canParse(url)) {
     throw new DatabaseError("configuration", `Malformed PostgreSQL URL. ${expectation}`);
   }
+  refuseOddCertificates(url);
   const { hostname, port, pathname, searchParams } = new URL(url);
   const host = hostname || searchParams.get("host") || "localhost";
   const label = `PostgreSQL database ${host}:${port || "5432"}${pathname}`;
   return { engine: "postgres", connectionString: url, label };
+}
+
+/** Parameters whose files the driver reads, before it connects. */
+const certificateNames = ["sslrootcert", "sslcert", "sslkey"];
+const maxCertificateBytes = 2 ** 20;
+
+/** Reading a pipe or a device would have no end, and no signal interrupts it. */
+function refuseOddCertificates(url: string): void {
+  // The driver first encodes a URL that has a space or an odd percent sign.
+  const forms = [url, encodeURI(url).replace(/%25(\d\d)/g, "%$1")];
+  for (const form of forms.filter((each) => URL.canParse(each))) {
+    const { searchParams } = new URL(form);
+    for (const name of certificateNames) {
+      if (!searchParams.getAll(name).some(isOddFile)) continue;
+      throw new DatabaseError(
+        "configuration",
+        `${name} of the database URL names something else than a regular file of at most 1 MiB`,
+      );
+    }
+  }
+}
+
+function isOddFile(path: string): boolean {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found !== undefined && !(found.isFile() && found.size <= maxCertificateBytes);
+  } catch {
+    // The driver cannot read it either, and says so.
+    return false;
+  }
 }
 
 /** True if a database is in the memory of this process, where one connection alone sees it. */
