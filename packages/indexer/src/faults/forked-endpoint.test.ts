@@ -115,6 +115,31 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   });
 
+  it("is undone on a new database, where it was verified and no older block is known", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const [second, third] = [
+      await startFaultProxy(devnet.rpcUrl),
+      await startFaultProxy(devnet.rpcUrl),
+    ];
+    second.cut();
+    third.cut();
+    const startBlock = forkedAt + 1;
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock, decimals: 6 }];
+    const indexer = await startFastIndexer({
+      rpcUrls: [fork.rpcUrl, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 50, tokens },
+    });
+    const verifiedTo = async () => (await readChain(indexer))?.tokens[0]?.verifiedTo ?? 0;
+    await expect.poll(verifiedTo, { timeout: 60_000 }).toBeGreaterThan(forkedAt);
+    second.mend();
+    third.mend();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet), { fromBlock: BigInt(startBlock) });
+  });
+
   it("is neither believed nor outvoted beside one other: nothing of either is verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);

@@ -2,7 +2,7 @@ import type { RpcEndpointHandle } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { findVerifiedTo } from "../store/coverage.ts";
+import { findLowestIndexed, findVerifiedTo } from "../store/coverage.ts";
 import { addRequest } from "../store/requests.ts";
 import { findCommonBlock } from "./find-common-block.ts";
 import type { SyncEvent } from "./sync-event.ts";
@@ -40,11 +40,11 @@ export async function settleDoubt(
   // Blocks that were never verified were not final. A stopped chain waits for its command.
   const verifiedTo = state === "stopped" ? base.number : await findVerifiedTo(kysely, chainId);
   const top = Math.min(base.number, verifiedTo);
-  // Without a common block everything goes, if nothing was verified.
-  const kept = common?.number ?? (verifiedTo < 0 ? verifiedTo : undefined);
-  const depth = kept === undefined ? undefined : Math.max(0, top - kept);
+  // Without a common block everything goes.
+  const kept = common?.number ?? (await findLowestIndexed(kysely, chainId)) - 1;
+  const depth = Math.max(0, top - kept);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
-  const isTooDeep = depth === undefined || depth > maxRewindBlocks;
+  const isTooDeep = depth > maxRewindBlocks;
   const isRewound = isDue && !isTooDeep;
   // A chain that an earlier process has stopped stays so, and names its way out, until a decision.
   const isStopped = isTooDeep && (isDue || state === "stopped");
@@ -72,7 +72,7 @@ export async function settleDoubt(
       chainId,
       news: { doubted_from: Math.min(doubtedFrom, (common?.number ?? doubtedFrom) + 1) },
     });
-    if (isRewound && kept !== undefined)
+    if (isRewound)
       await addRequest(transaction, database.dialect, {
         chainId,
         kind: "rewind",
@@ -85,11 +85,8 @@ export async function settleDoubt(
     logger.error({ chain: chain.name, base, found, depth }, "The chain is stopped");
 }
 
-function describeWayOut(
-  name: string,
-  { kept, depth }: { kept: number | undefined; depth: number | undefined },
-): string {
-  if (kept === undefined)
+function describeWayOut(name: string, { kept, depth }: { kept: number; depth: number }): string {
+  if (kept < 0)
     return "No older block of this chain is indexed: if its endpoints are right, index it into another database.";
   return `That is ${depth} blocks deep, more than maxRewindBlocks. If its endpoints are right: coinslot indexer rewind --chain ${name} --to ${kept}`;
 }

@@ -152,6 +152,21 @@ export async function uncoverAbove(
   return new Set(gone.map((row) => row.token_id));
 }
 
+/** The lowest indexed block of any token of a chain; 0: none. */
+export async function findLowestIndexed(
+  kysely: Kysely<IndexerSchema>,
+  chainId: number,
+): Promise<number> {
+  const { lowest } = await kysely
+    .selectFrom("indexer_ranges")
+    .select(({ fn }) => fn.min("from_block").as("lowest"))
+    .where("token_id", "in", (query) =>
+      query.selectFrom("indexer_tokens").select("id").where("chain_id", "=", chainId),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(lowest ?? 0);
+}
+
 /**
  * The newest block of any token that is verified, or was before a request to verify it again; -1:
  * none. Tokens that are not configured any more count, since a rewind takes them back, too.
