@@ -24,6 +24,10 @@ const parsers = {
     new URL(decodeURIComponent(target), "http://shop").pathname,
   "url.parse behind a server with url.parse": (target: string) =>
     parse(parse(target).pathname ?? "").pathname ?? "",
+  "new URL(target, base) behind a fetch": (target: string) =>
+    new URL(new URL(`http://own${target}`).pathname, "http://shop").pathname,
+  "new URL(target, base) behind a fetch of decoded text": (target: string) =>
+    new URL(new URL(`http://own${decodeURIComponent(target)}`).pathname, "http://shop").pathname,
 };
 
 /** Serves `/weather`, by any of these readings. */
@@ -57,6 +61,11 @@ const targets = [
   "/%09/x/weather",
   "/%2Fx/weather",
   "/%5c%0ax/weather",
+  "//./x/weather",
+  "//a/../x/weather",
+  "/a/..//x/weather",
+  "/%2e%2f%2fx/weather",
+  "/%252e//x/weather",
 ];
 
 describe.each(expressVersions)("a handler on $name that reads a target's host", ({ express }) => {
@@ -104,18 +113,21 @@ describe.each(expressVersions)("a handler on $name that reads a target's host", 
     },
   );
 
-  it.each(["//u@x%77eather", "//u@x:80weather", "//u@[x]weather", "/\\u@x%25/weather"])(
-    "refuses %s, whose host parsers end differently",
-    async (target) => {
-      const shop = await openShop({
-        express,
-        routes: { "GET /weather": at("$1") },
-        serve: (app) => app.use(serveWeather),
-      });
-      opened.push(shop);
-      expect((await sendTarget(shop, target)).status).toBe(400);
-    },
-  );
+  it.each([
+    "//u@x%77eather",
+    "//u@x:80weather",
+    "//u@[x]weather",
+    "/\\u@x%25/weather",
+    "//./u@x%77eather",
+  ])("refuses %s, whose host parsers end differently", async (target) => {
+    const shop = await openShop({
+      express,
+      routes: { "GET /weather": at("$1") },
+      serve: (app) => app.use(serveWeather),
+    });
+    opened.push(shop);
+    expect((await sendTarget(shop, target)).status).toBe(400);
+  });
 
   it("refuses more than five such hosts, also with escaped slashes", async () => {
     const shop = await openShop({

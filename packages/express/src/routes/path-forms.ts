@@ -15,7 +15,9 @@ export function isPlainTarget(target: string): boolean {
   const path = pathOf(target);
   if (!fetchedUnlike.test(path)) return true;
   if (path.length > maxLength.plain) return false;
-  if ([path, decode(path)].some(hasOddHost)) return false;
+  if ([path, decode(path)].some((each) => hasOddHost(each) || hasOddHost(fetchedPath(each)))) {
+    return false;
+  }
   const climbCount = climbsOf(target);
   const count = (each: string, signs: RegExp) => each.match(signs)?.length ?? 0;
   const runCount = count(path, runs);
@@ -122,7 +124,7 @@ export function truncatedReadings(target: string): string[][] {
   if (!fetchedUnlike.test(path) || !path.startsWith("/")) return [];
   // Further slashes may stand in a row here, and each run would double the forms.
   return withoutHosts(decodeAround(path)).map((each) => {
-    const { pathname } = new URL(`http://host${each}`);
+    const pathname = fetchedPath(each);
     return readable([pathname, ...respelled(pathname)]);
   });
 }
@@ -231,13 +233,21 @@ function fetchedReadings(path: string): string[][] {
   const splits = [...new Set(paths)].flatMap(splitsOf);
   const readings = distinct(
     splits.flatMap(({ mount, rest }) => {
-      const fetched = new URL(`http://host${rest}`).pathname;
-      return [[fetched], normalForms(rest)].map((forms) => forms.map((form) => mount + form));
+      const fetched = fetchedPath(rest);
+      // The server that is asked may read a host, too. Those of the path itself are left out above.
+      const all = fetched === rest ? [fetched] : withoutHosts(fetched);
+      const forms = [...all.map((each) => [each]), normalForms(rest)];
+      return forms.map((each) => each.map((form) => mount + form));
     }),
   );
   const forms = new Set(readings.flat());
   const spelled = readings.map((each) => [...each, ...respelled(each[0] ?? "")]);
   return [...spelled, ...normalReadings(forms)];
+}
+
+/** The path that a server gets from a `fetch` of this one. */
+function fetchedPath(path: string): string {
+  return new URL(`http://host${path}`).pathname;
 }
 
 /** The readings without those whose forms are the same. */
