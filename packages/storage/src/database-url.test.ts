@@ -29,6 +29,7 @@ describe("a database URL", () => {
   it.each([
     "",
     "sqlite:",
+    "sqlite:file:x.db?mode=secret",
     "./coinslot.db",
     "mysql://user:secret@localhost/x",
     "postgres:user:secret@localhost",

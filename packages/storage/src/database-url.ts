@@ -23,6 +23,9 @@ export function parseDatabaseUrl(url: string): DatabaseLocation {
   if (url.startsWith("sqlite:")) {
     const path = url.slice("sqlite:".length).replace(/^\/\//, "");
     if (path === "") throw new DatabaseError("configuration", `No file in the URL. ${expectation}`);
+    // SQLite would take its own URIs apart, and open another file than the one of this name.
+    if (path.startsWith("file:"))
+      throw new DatabaseError("configuration", `A file: URI in the URL. ${expectation}`);
     return { engine: "sqlite", path, label: `SQLite database ${path}` };
   }
   if (!/^postgres(ql)?:\/\//.test(url)) {

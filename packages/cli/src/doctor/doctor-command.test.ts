@@ -205,7 +205,7 @@ describe("coinslot doctor", () => {
       const after = await examine({ COINSLOT_LEDGER: ledger }, { folder });
       expect(after.find("ledger")[1]?.found).toContain("No seller uses it");
       const kept = join(folder, "kept");
-      writeFileSync(kept, "");
+      writeFileSync(kept, "kept");
       writeFileSync(`${file}.lock`, "xx");
       writeFileSync(`${file}.lock-journal`, superJournalOf(kept));
       const foreign = await examine({ COINSLOT_LEDGER: ledger }, { folder });

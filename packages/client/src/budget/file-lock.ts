@@ -110,14 +110,15 @@ async function createEmpty(lock: string): Promise<void> {
 
 /**
  * An earlier version wrote into its lock. Of an empty file, SQLite plays back no journal: a foreign
- * one may name any file, which SQLite then deletes.
+ * one may name any file, which SQLite then deletes. A file of one byte is empty to SQLite, which
+ * makes such files on macOS's FAT volumes.
  *
  * @throws PaymentError where it is no regular file. Through a link, SQLite would change the journal
  * of another database, or wait for a device
  */
 async function isEmptyFile(lock: string): Promise<boolean> {
   const stats = await lstat(lock).catch(() => undefined);
-  if (stats === undefined || stats.isFile()) return stats?.size === 0;
+  if (stats === undefined || stats.isFile()) return stats !== undefined && stats.size <= 1;
   throw new PaymentError("budget_file_unavailable", `${lock} is not a regular file: remove it`);
 }
 
@@ -133,7 +134,7 @@ const earlierHolderSchema = z.object({ pid: z.number().int(), host: z.string() }
 // Version 0.1.0 wrote its process id into the lock file. Its lock is honoured, and it honours ours.
 async function stillLocked(lock: string): Promise<PaymentError> {
   const { size } = await stat(lock).catch(() => ({ size: 0 }));
-  if (size === 0) {
+  if (size <= 1) {
     return new PaymentError(
       "budget_file_unavailable",
       "The budget file is locked by another process that is still running",

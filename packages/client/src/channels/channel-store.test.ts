@@ -143,6 +143,15 @@ describe("the store of channels", () => {
     expect(await readFile(inFolder("other"), "utf8")).toBe("kept");
   });
 
+  it("opens no file whose journal has another name, such as the file", async () => {
+    const file = inFolder("channels.db");
+    await writeFile(file, "");
+    await link(file, `${file}-journal`);
+    await expect(openChannelStore(file)).rejects.toMatchObject({
+      code: "channel_file_unavailable",
+    });
+  });
+
   it.each(["-journal", "-wal", "-shm"])("waits for no pipe in place of its %s", async (suffix) => {
     const file = inFolder("channels.db");
     await writeFile(file, "");

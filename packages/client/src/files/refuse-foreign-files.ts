@@ -16,11 +16,16 @@ export async function refuseForeignFiles(path: string): Promise<void> {
     if (found === undefined || found.isFile()) continue;
     throw new PaymentError("channel_file_unavailable", `${file} is not a regular file: remove it`);
   }
-  const end = await readEnd(`${path}-journal`);
+  const { end, links } = await readJournal(`${path}-journal`);
+  // Of one file with the database, its pages could write the name where it is read later.
+  if (links > 1) {
+    const text = `${path}-journal has another name (a hard link)`;
+    throw new PaymentError("channel_file_unavailable", text);
+  }
   if (!end.subarray(8).equals(magic) || end.readUInt32BE(0) === 0) return;
   throw new PaymentError(
     "channel_file_unavailable",
-    `${path}-journal names another file, which SQLite would delete. No transaction of this client leaves such a journal: remove it`,
+    `${path}-journal names another file, which SQLite would delete. No transaction of this client leaves such a journal: use a copy from a backup`,
   );
 }
 
@@ -28,14 +33,15 @@ export async function refuseForeignFiles(path: string): Promise<void> {
 const endBytes = 16;
 const magic = Buffer.from("d9d505f920a163d7", "hex");
 
-/** The last bytes of a file, or zeros where it has not so many, or is not there. */
-async function readEnd(path: string): Promise<Buffer> {
+/** Its last bytes, or zeros where it has not so many. Also the number of its names. */
+async function readJournal(path: string): Promise<{ end: Buffer; links: number }> {
   const end = Buffer.alloc(endBytes);
   try {
     const handle = await open(path, "r");
     try {
-      const { size } = await handle.stat();
+      const { size, nlink } = await handle.stat();
       await handle.read(end, 0, endBytes, Math.max(0, size - endBytes));
+      return { end, links: nlink };
     } finally {
       await handle.close();
     }
@@ -43,5 +49,5 @@ async function readEnd(path: string): Promise<Buffer> {
     // The transaction of another process may have ended.
     if (!hasCode(error, "ENOENT")) throw error;
   }
-  return end;
+  return { end, links: 0 };
 }

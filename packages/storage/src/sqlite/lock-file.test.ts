@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { link, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { superJournalOf } from "@coinslot/devnet";
 import { useProgram } from "@coinslot/devnet/use-program";
@@ -11,7 +11,7 @@ import { migrate } from "../migrate.ts";
 import { createSqliteUrl, openForTest } from "../testing/engines.ts";
 import { killTestProcess, nextMessage, startTestProcess, testProgram } from "../testing/process.ts";
 import { type CounterSchema, counterMigrations } from "../testing/schema.ts";
-import { lockDatabaseFile } from "./lock-file.ts";
+import { databaseFileOf, lockDatabaseFile } from "./lock-file.ts";
 
 const program = useProgram(testProgram);
 
@@ -89,12 +89,15 @@ describe("the lock of a database file", () => {
     const path = url.slice("sqlite:".length);
     const victim = join(dirname(path), "victim");
     await writeFile(victim, "kept");
-    // SQLite takes a file of one byte for an empty one.
     await writeFile(`${path}.lock`, "xx");
     await writeFile(`${path}.lock-journal`, superJournalOf(victim));
     const error = { kind: "configuration", message: expect.stringContaining("is not empty") };
     await expect(lockDatabaseFile(url)).rejects.toMatchObject(error);
     expect(await readFile(victim, "utf8")).toBe("kept");
+    // To SQLite, a file of one byte is an empty one.
+    await writeFile(`${path}.lock`, "S");
+    await rm(`${path}.lock-journal`);
+    (await lockDatabaseFile(url))?.release();
   });
 
   it("is refused where it is a link, which leads to another program's file", async () => {
@@ -121,6 +124,42 @@ describe("the lock of a database file", () => {
       await expect(openDatabase({ url: each })).rejects.toMatchObject(error);
     expect(await readFile(victim, "utf8")).toBe("kept");
     expect(await readFile(`${path}-journal`)).toEqual(journal);
+  });
+
+  it("is refused where the file's journal has another name, such as the database", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await writeFile(path, "");
+    await link(path, `${path}-journal`);
+    const error = { kind: "configuration", message: expect.stringContaining("hard link") };
+    await expect(openDatabase({ url })).rejects.toMatchObject(error);
+  });
+
+  it("is refused for the file that the operating system finds through links of folders", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    const folder = dirname(path);
+    const victim = join(folder, "victim");
+    await writeFile(victim, "kept");
+    await mkdir(join(folder, "sub", "deep"), { recursive: true });
+    await symlink("sub/deep", join(folder, "link"));
+    await symlink("link/../other.db", path);
+    const { kysely } = await openForTest({ url: "sqlite::memory:" });
+    await sql`create table notes (id integer)`.execute(kysely);
+    const other = join(folder, "sub", "other.db");
+    for (const each of [other, join(folder, "other.db")])
+      await sql`vacuum into ${each}`.execute(kysely);
+    expect(databaseFileOf(url)).toBe(await realpath(other));
+    await writeFile(`${other}-journal`, superJournalOf(victim));
+    const error = { kind: "configuration", message: expect.stringContaining("other.db-journal") };
+    await expect(openDatabase({ url })).rejects.toMatchObject(error);
+    expect(await readFile(victim, "utf8")).toBe("kept");
+    await rm(`${other}-journal`);
+    execFileSync("mkfifo", [`${other}-wal`]);
+    for (const inThread of [false, true])
+      await expect(openDatabase({ url, readOnly: true, inThread })).rejects.toMatchObject({
+        message: expect.stringContaining("other.db-wal"),
+      });
   });
 
   it.each(["-journal", "-wal", "-shm"])(

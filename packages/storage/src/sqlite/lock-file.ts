@@ -1,7 +1,7 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { lstatSync, statSync } from "node:fs";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
 import { memoryPath, parseDatabaseUrl } from "../database-url.ts";
+import { canonicalPath } from "./canonical-path.ts";
 import { openSqliteConnection } from "./sqlite-connection.ts";
 import { loadSqlite } from "./sqlite-library.ts";
 
@@ -61,11 +61,12 @@ function refuseHardLinks(file: string): void {
 
 /**
  * A lock's transaction never commits, so that its file stays empty. Of an empty file, SQLite plays
- * back no journal. One of a foreign lock could delete any file of this user.
+ * back no journal. One of a foreign lock could delete any file of this user. A file of one byte is
+ * empty to SQLite, which makes such files on macOS's FAT volumes.
  */
 function refuseForeignLock(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined || (found.isFile() && found.size === 0)) return;
+  if (found === undefined || (found.isFile() && found.size <= 1)) return;
   const fault = found.isFile() ? "is not empty" : "is not a regular file";
   throw new DatabaseError("configuration", `${path} ${fault}, so it is no lock: remove it`);
 }
@@ -78,22 +79,4 @@ export function databaseFileOf(url: string): string | undefined {
   const location = parseDatabaseUrl(url);
   if (location.engine !== "sqlite" || location.path === memoryPath) return undefined;
   return canonicalPath(location.path);
-}
-
-/** Linux's own limit. */
-const maxLinks = 40;
-
-/** Canonical name of a file, through any links and relative paths, also before the file exists. */
-function canonicalPath(path: string): string {
-  let absolute = resolve(path);
-  for (let links = 0; links < maxLinks; links++) {
-    if (existsSync(absolute)) return realpathSync(absolute);
-    const directory = dirname(absolute);
-    if (!existsSync(directory)) break;
-    absolute = join(realpathSync(directory), basename(absolute));
-    const isLink = lstatSync(absolute, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-    if (!isLink) break;
-    absolute = resolve(dirname(absolute), readlinkSync(absolute));
-  }
-  return absolute;
 }

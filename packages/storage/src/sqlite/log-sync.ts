@@ -1,7 +1,7 @@
-import { type FileHandle, open, realpath } from "node:fs/promises";
-import { resolve } from "node:path";
+import { type FileHandle, open } from "node:fs/promises";
 import { createSingleFlight } from "@coinslot/concurrency";
 import { DatabaseError } from "../database-error.ts";
+import { canonicalPath } from "./canonical-path.ts";
 
 /** Brings SQLite's write-ahead log onto the disk. */
 export interface LogSync {
@@ -25,7 +25,8 @@ export interface LogSync {
  * none of them up.
  */
 export function createLogSync(options: { path: string; label: string }): LogSync {
-  const path = resolve(options.path);
+  // SQLite keeps the log beside the file itself, also if that is reached by links.
+  const path = `${canonicalPath(options.path)}-wal`;
   let handle: FileHandle | undefined;
   let failure: DatabaseError | undefined;
 
@@ -33,8 +34,7 @@ export function createLogSync(options: { path: string; label: string }): LogSync
   const syncing = createSingleFlight(async () => {
     if (failure !== undefined) throw failure;
     try {
-      // SQLite keeps the log beside the file itself, also if that is reached by links.
-      handle ??= await open(`${await realpath(path)}-wal`, "r+");
+      handle ??= await open(path, "r+");
       await handle.datasync();
     } catch (cause) {
       const message = `${options.label}: unknown whether the last commits are on the disk`;

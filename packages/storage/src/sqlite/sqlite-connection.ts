@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
+import { canonicalPath } from "./canonical-path.ts";
 import { refuseForeignFiles } from "./refuse-foreign-files.ts";
 import { selectsAll } from "./selects-all.ts";
 import { addSqliteAmounts, sqliteAdd, sqliteSum, sqliteSumAggregate } from "./sqlite-amount.js";
@@ -142,8 +143,11 @@ function openFile(options: SqliteConnectionOptions): SqliteHandle {
     throw new DatabaseError("configuration", `${label}: the folder ${folder} does not exist`);
   if (!create && path !== memoryPath && !existsSync(path))
     throw new DatabaseError("configuration", `${label}: the file does not exist`);
-  if (path !== memoryPath) refuseForeignFiles({ path, label, readOnly });
-  return typed(label, () => new library.DatabaseSync(path, { readOnly }));
+  if (path === memoryPath) return typed(label, () => new library.DatabaseSync(path, { readOnly }));
+  // What is looked at is what is opened. It is absolute, so that SQLite reads no `file:` URI.
+  const file = canonicalPath(path);
+  refuseForeignFiles({ file, label, readOnly });
+  return typed(label, () => new library.DatabaseSync(file, { readOnly }));
 }
 
 function registerAmounts(handle: SqliteHandle): void {

@@ -4,6 +4,7 @@ import { isDatabaseError } from "../database-error.ts";
 import { memoryPath } from "../database-url.ts";
 import type { Engine } from "../engine.ts";
 import { createLocalNotifications } from "../notifications.ts";
+import { canonicalPath } from "./canonical-path.ts";
 import { createLogSync, type LogSync } from "./log-sync.ts";
 import { type OpenFile, watchOpenFile } from "./open-file.ts";
 import { createReaderDriver, startReaderThread } from "./reader-thread.ts";
@@ -91,9 +92,10 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
 export async function openSqliteReaderEngine(options: SqliteEngineOptions): Promise<Engine> {
   const { path, label } = options;
   const start = async () => {
-    refuseForeignFiles({ path, label, readOnly: true });
+    const file = canonicalPath(path);
+    refuseForeignFiles({ file, label, readOnly: true });
     return startReaderThread({
-      path,
+      path: file,
       label,
       pragmas: `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
       isBuiltIn: builtInSqlite() !== undefined,
