@@ -13,12 +13,19 @@ import {
   addRequest,
   cutRequests,
   endRequest,
+  findVerifyAfter,
   rangeOfRequest,
   type WriterRequest,
 } from "../store/requests.ts";
 import { rollBack } from "../store/roll-back.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { readWindow } from "../store/window.ts";
+
+/** The part of a chain's context that a request needs. */
+type Maintained = Pick<ChainContext, "tokens" | "database" | "logger" | "rewrites"> & {
+  chain: Pick<ChainContext["chain"], "chainId" | "name">;
+  lease: Pick<ChainContext["lease"], "write">;
+};
 
 /** Transfers of a token that are taken back in one transaction. */
 const rowsAtOnce = 5_000;
@@ -28,7 +35,7 @@ const rowsAtOnce = 5_000;
  * so a process that dies in between leaves it to the next.
  */
 export async function runRequest(
-  context: ChainContext,
+  context: Maintained,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -50,7 +57,7 @@ export async function runRequest(
 }
 
 async function verifyAgain(
-  { database: { dialect }, lease, rewrites }: ChainContext,
+  { database: { dialect }, lease, rewrites }: Maintained,
   request: WriterRequest,
 ): Promise<void> {
   rewrites.count += 1;
@@ -82,7 +89,7 @@ async function unverify(
  * request to verify them again comes first, and keeps how far they were verified.
  */
 async function reindex(
-  { chain, database, lease, rewrites }: ChainContext,
+  { chain, database, lease, rewrites }: Maintained,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -99,7 +106,9 @@ async function reindex(
   await lease.write(async (transaction) => {
     const { token_id: tokenId, from_block: from, next_block: next } = request;
     const again = { chainId, kind: "verify", tokenId, from, next } as const;
-    const id = await addRequest(transaction, dialect, again);
+    // A reindex that has failed begins anew.
+    const before = await findVerifyAfter(transaction, request);
+    const id = before ?? (await addRequest(transaction, dialect, again));
     await unverify(transaction, dialect, { ...request, id });
   });
   for (const tokenId of tokenIds) {
@@ -139,7 +148,7 @@ async function reindex(
  * events. Where these cannot tell all, since blocks are missing, readers find a gap instead.
  */
 async function rewind(
-  { chain, tokens, database, lease, logger, rewrites }: ChainContext,
+  { chain, tokens, database, lease, logger, rewrites }: Maintained,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {

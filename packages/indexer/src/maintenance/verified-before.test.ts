@@ -1,11 +1,16 @@
+import type { Transaction } from "kysely";
 import { describe, expect, it } from "vitest";
+import { silentLogger } from "../logger.ts";
 import { coverRange, findVerifiedTo, readCoverage } from "../store/coverage.ts";
-import { addRequest } from "../store/requests.ts";
+import { addRequest, readNextRequest } from "../store/requests.ts";
+import type { IndexerSchema } from "../store/schema.ts";
 import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
+import { chainId as handMadeChain, openIndex } from "../testing/index-by-hand.ts";
 import { expectVerified } from "../testing/oracle.ts";
 import { startFastIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { runRequest } from "./run-request.ts";
 
 describe.each(engines)("blocks to be verified again, on $engine", ({ createUrl }) => {
   it.each(["verify", "reindex"] as const)(
@@ -32,6 +37,33 @@ describe.each(engines)("blocks to be verified again, on $engine", ({ createUrl }
       await expect.poll(() => findVerifiedTo(kysely, chainId), { timeout: 20_000 }).toBe(4);
     },
   );
+
+  it("are recorded once by a reindex that is tried again", async () => {
+    const { database, include, verify } = await openIndex(await createUrl());
+    await include(1, "1", [{ transaction: "a" }]);
+    await verify(1);
+    const { kysely, dialect } = database;
+    const chain = { chainId: handMadeChain, name: "devnet" };
+    await addRequest(kysely, dialect, { chainId: handMadeChain, kind: "reindex", from: 0 });
+    const request = await readNextRequest(kysely, { chainId: handMadeChain, isDoubted: false });
+    if (request === undefined) throw new Error("No request");
+    let writes = 0;
+    const lease = {
+      write: <T>(run: (transaction: Transaction<IndexerSchema>) => Promise<T>) =>
+        ++writes % 2 === 0
+          ? Promise.reject(new Error("The database is away"))
+          : kysely.transaction().execute(run),
+    };
+    const rewrites = { count: 0 };
+    const context = { chain, tokens: [], database, lease, logger: silentLogger, rewrites };
+    for (let attempt = 0; attempt < 3; attempt++)
+      await expect(runRequest(context, request, new AbortController().signal)).rejects.toThrow(
+        "The database is away",
+      );
+    expect(await findVerifiedTo(kysely, handMadeChain)).toBe(1);
+    const requests = await kysely.selectFrom("indexer_requests").select("kind").execute();
+    expect(requests.map(({ kind }) => kind)).toEqual(["reindex", "verify"]);
+  });
 
   it("count also of a token that is not configured any more", async () => {
     const devnet = await startUsedChain();

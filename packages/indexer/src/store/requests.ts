@@ -55,6 +55,25 @@ export async function readNextRequest(
     .executeTakeFirst();
 }
 
+/** A later request, which is done, to verify the blocks of another one again; undefined: none. */
+export async function findVerifyAfter(
+  transaction: Transaction<IndexerSchema>,
+  { id, chain_id, token_id, from_block }: WriterRequest,
+): Promise<number | undefined> {
+  const row = await transaction
+    .selectFrom("indexer_requests")
+    .select("id")
+    .where("chain_id", "=", chain_id)
+    .where("kind", "=", "verify")
+    .where("token_id", token_id === null ? "is" : "=", token_id)
+    .where("from_block", "=", from_block)
+    .where("id", ">", id)
+    .where("done_at_ms", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.id;
+}
+
 /** Returns whether a rewind of the chain waits to be done, whatever waits before it. */
 export async function isRewindPending(
   kysely: Kysely<IndexerSchema>,
