@@ -37,6 +37,7 @@ import type { WriterLease } from "./store/writer-lease.ts";
 import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
 import { createFirstReaders } from "./verify/first-readers.ts";
 import type { Repair } from "./verify/repair.ts";
+import { anyBlocks } from "./webhooks/find-returned.ts";
 import { type DeliveredWebhook, startWebhooks, type Webhooks } from "./webhooks/start-webhooks.ts";
 import { tellEvents } from "./webhooks/tell-events.ts";
 import { writeAndTell } from "./webhooks/tell-final.ts";
@@ -289,7 +290,7 @@ async function tellMissed(
   await lease.write((transaction) => tellEvents(transaction, database.dialect));
   for (const { chain } of chains) {
     const { chainId } = chain;
-    await writeAndTell({ chainId, database, lease, silent: "any" }, async () => undefined);
+    await writeAndTell({ chainId, database, lease, silent: anyBlocks }, async () => undefined);
   }
 }
 

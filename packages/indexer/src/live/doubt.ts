@@ -2,6 +2,7 @@ import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { updateChecks } from "../store/checks.ts";
 import { readNextRequest } from "../store/requests.ts";
+import { anyBlocks } from "../webhooks/find-returned.ts";
 import { writeAndTell } from "../webhooks/tell-final.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
@@ -53,7 +54,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       since = undefined;
       if (isClear) return;
       const news = { doubted_from: null };
-      await writeAndTell({ chainId, database, lease, silent: "any" }, (transaction) =>
+      await writeAndTell({ chainId, database, lease, silent: anyBlocks }, (transaction) =>
         updateChecks(transaction, database.dialect, { chainId, news }),
       );
       isClear = true;

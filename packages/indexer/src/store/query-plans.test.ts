@@ -3,7 +3,7 @@ import { CompiledQuery, type KyselyPlugin } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { engines } from "../testing/engines.ts";
-import { findReturned } from "../webhooks/tell-final.ts";
+import { anyBlocks, findReturned } from "../webhooks/find-returned.ts";
 import { forgetReverted, readReverted } from "../webhooks/told-transfers.ts";
 import { sumBelow } from "./balance-sums.ts";
 import { forgetBlocks } from "./forget-range.ts";
@@ -93,7 +93,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
     [
       "reverted transfers that are in the chain again",
       ({ transaction, dialect }) =>
-        transaction((tx) => findReturned(tx, dialect, { chainId, silent: "any" })),
+        transaction((tx) => findReturned(tx, dialect, { chainId, silent: anyBlocks })),
     ],
     [
       "those of a range",

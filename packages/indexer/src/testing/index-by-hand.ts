@@ -11,11 +11,13 @@ import type { KnownToken } from "../store/known-token.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { indexerMigrations } from "../store/migrations/indexer-migrations.ts";
 import { logsPerBlock } from "../store/position.ts";
+import { readStored } from "../store/read-stored.ts";
 import { rollBack } from "../store/roll-back.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
+import { anyBlocks, type SilentBlocks } from "../webhooks/find-returned.ts";
 import { indexerOutbox } from "../webhooks/indexer-outbox.ts";
-import { reopenTold, type SilentBlocks, tellFinal } from "../webhooks/tell-final.ts";
+import { reopenTold, tellFinal } from "../webhooks/tell-final.ts";
 import { changeWatched } from "../webhooks/watched-addresses.ts";
 
 export const chainId = 31_337;
@@ -83,7 +85,8 @@ export async function openIndex(
     transaction: Transaction<IndexerSchema>,
     silent?: SilentBlocks,
   ): Promise<void> {
-    while (await tellFinal(transaction, dialect, { chainId, silent }));
+    let rest: Awaited<ReturnType<typeof tellFinal>> = { silent };
+    while (rest !== undefined) rest = await tellFinal(transaction, dialect, { chainId, ...rest });
   }
   return {
     database,
@@ -101,16 +104,19 @@ export async function openIndex(
     rollBackTo: (block: number) =>
       database.transaction((tx) => rollBack(tx, dialect, { chainId, block })),
     mend: (number: number, block: string, transfers: readonly Sent[]) =>
-      database.transaction((tx) =>
-        mendBlock(tx, dialect, {
+      database.transaction(async (tx) => {
+        const place = { chainId, tokens: [token], range: range(number) };
+        const { rows: mended } = await readStored(tx, place);
+        await mendBlock(tx, dialect, {
           chainId,
           tokens: [token],
           block: { number, hash: hashOf(block), timestampMs: 1_000 },
           truth: batchOf(number, block, transfers),
           isAnnounced: true,
           sums: new Map(),
-        }),
-      ),
+        });
+        await tell(tx, { tokenIds: [1], range: range(number), mended });
+      }),
     forget: (number: number) =>
       database.transaction((tx) =>
         forgetRange(tx, dialect, { chainId, tokenIds: [1], range: range(number) }),
@@ -130,7 +136,7 @@ export async function openIndex(
     doubt: (from: number | null) =>
       database.transaction(async (tx) => {
         await updateChecks(tx, dialect, { chainId, news: { doubted_from: from } });
-        await tell(tx, "any");
+        await tell(tx, anyBlocks);
       }),
     watch: (endpoint = "whk_a", addresses = [watched]) =>
       changeWatched(outbox, { endpoint, add: addresses }),

@@ -41,17 +41,17 @@ export async function writeVerdict(
   const { dialect } = database;
   const { differences } = verdict;
   const numbers = new Set(differences.map(({ block }) => block.number));
-  const rows = [
-    ...chosen.stored.rows.filter(({ position }) => numbers.has(blockOfPosition(position))),
-    ...differences.flatMap(({ truth }) => truth.rows),
-  ];
+  const mended = chosen.stored.rows.filter(({ position }) =>
+    numbers.has(blockOfPosition(position)),
+  );
+  const rows = [...mended, ...differences.flatMap(({ truth }) => truth.rows)];
   const below = base.number + 1;
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;
   const tokenIds = tokens.map(({ id }) => id);
   // A block that is mended may be beside the range.
-  const silent = { tokenIds, range: chosen.asked };
+  const silent = { tokenIds, range: chosen.asked, mended };
   const writing = { chainId, database, lease, silent };
   const isWritten = await writeAndTell(writing, async (transaction) => {
     // A process of another release may have taken blocks back, without knowledge of second

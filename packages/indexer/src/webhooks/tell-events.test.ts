@@ -233,6 +233,23 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     }
   });
 
+  it("is included again where a repair takes it from one block, and another had it before", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, "false", [{ transaction: "a" }]);
+    await index.include(2, "2", [{ transaction: "a" }], false);
+    await index.finalise(2);
+    await index.verify(2);
+    await index.mend(1, "1", []);
+    await index.verify(1);
+    expect(await index.eventsOf()).toEqual([
+      "included a false",
+      "reverted a false",
+      "included a 2",
+      "final a 2",
+    ]);
+  });
+
   it("is included again where another of its transaction is final, and it was missed", async () => {
     const index = await openIndex(await createUrl());
     await index.watch();

@@ -7,29 +7,32 @@ import { outboxTables } from "../store/migrations/add-webhooks.ts";
 import { logsPerBlock } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { WriterLease } from "../store/writer-lease.ts";
+import {
+  anyBlocks,
+  findReturned,
+  isFinal,
+  type SilentBlocks,
+  transfersAtOnce,
+} from "./find-returned.ts";
 import { findUntold } from "./find-untold.ts";
 import { eventOf } from "./tell-events.ts";
 import {
   deleteTold,
-  type Follower,
   finaliseTold,
   followersOf,
   insertReverted,
   insertTold,
-  isAnyReverted,
   openTold,
-  readReverted,
   type ToldRow,
 } from "./told-transfers.ts";
 
-/** Events of one transaction: few enough to delay no other writer. */
-const transfersAtOnce = 1_000;
+/** What is left to be told: pages, and blocks to look at. */
+interface Rest {
+  silent: SilentBlocks | undefined;
+}
 
-/**
- * Final blocks that may have been written without announcement: those of a range, or any. A look at
- * any costs a search for each reverted transfer of the last 30 days.
- */
-export type SilentBlocks = { tokenIds: readonly number[]; range: BlockRange } | "any";
+/** The chains of a writer whose last look at silent blocks has failed. */
+const owedLooks = new WeakMap<WriterLease, Set<number>>();
 
 /**
  * Runs a write that may raise finality, and posts the events of finality: the first
@@ -50,15 +53,27 @@ export async function writeAndTell<Result>(
   work: (transaction: Transaction<IndexerSchema>) => Promise<Result>,
 ): Promise<Result> {
   const { chainId, database, lease, silent } = writing;
-  const tell = (transaction: Transaction<IndexerSchema>) =>
-    tellFinal(transaction, database.dialect, { chainId, silent });
-  const written = await lease.write(async (transaction) => {
-    const result = await work(transaction);
-    return { result, isMore: await tell(transaction) };
-  });
-  let { isMore } = written;
-  while (isMore) isMore = await lease.write(tell);
-  return written.result;
+  const owed = owedLooks.get(lease) ?? new Set();
+  owedLooks.set(lease, owed);
+  let isOwed = owed.delete(chainId);
+  const tell = (transaction: Transaction<IndexerSchema>, rest: Rest) =>
+    tellFinal(transaction, database.dialect, { chainId, ...rest });
+  try {
+    const written = await lease.write(async (transaction) => {
+      const result = await work(transaction);
+      return { result, rest: await tell(transaction, { silent: isOwed ? anyBlocks : silent }) };
+    });
+    // The write is not done once more: after a failure nobody would look at its blocks.
+    isOwed ||= silent !== undefined;
+    for (let { rest } = written; rest !== undefined; ) {
+      const left = rest;
+      rest = await lease.write((transaction) => tell(transaction, left));
+    }
+    return written.result;
+  } catch (error) {
+    if (isOwed) owed.add(chainId);
+    throw error;
+  }
 }
 
 /**
@@ -69,21 +84,22 @@ export async function writeAndTell<Result>(
  *
  * Only the holder of the writer lease calls it.
  *
- * @returns whether there may be more
+ * @returns what may be left; undefined: nothing
  */
 export async function tellFinal(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
   { chainId, silent }: { chainId: number; silent?: SilentBlocks | undefined },
-): Promise<boolean> {
+): Promise<Rest | undefined> {
   const rows = await readPage(transaction, dialect, chainId);
   const isFull = rows.length >= transfersAtOnce;
   // The rows of a later page may have the keys of transfers that are included anew.
-  const returned =
+  const { returned, rest } =
     isFull || silent === undefined
-      ? []
+      ? { returned: [], rest: silent }
       : await findReturned(transaction, dialect, { chainId, silent });
-  if (rows.length === 0 && returned.length === 0) return false;
+  const next = isFull || rest !== silent ? rest : undefined;
+  if (rows.length === 0 && returned.length === 0) return next && { silent: next };
   const final = rows.filter((row) => isAsTold(row, dialect));
   const gone = rows.filter((row) => !isAsTold(row, dialect));
   await finaliseTold(transaction, dialect, final);
@@ -97,7 +113,8 @@ export async function tellFinal(
     ...gone.map((row) => eventOf("transfer.reverted", row)),
     ...anew.map((row) => eventOf("transfer.included", row)),
   ]);
-  return isFull || anew.length > 0;
+  const isMore = isFull || anew.length > 0 || next !== undefined;
+  return isMore ? { silent: rest } : undefined;
 }
 
 /**
@@ -164,77 +181,6 @@ function decidedOf(chainId: number): RawBuilder<unknown> {
   const place = { tokenId: sql.ref("told.token_id"), block: sql.ref("told.block_number") };
   return sql`told.chain_id = ${chainId} and told.final_at_ms is null
     and ${isFinal(chainId, place)}`;
-}
-
-/** Whether a token's block is final, verified and not doubted. */
-function isFinal(
-  chainId: number,
-  { tokenId, block }: { tokenId: RawBuilder<unknown>; block: RawBuilder<unknown> },
-): RawBuilder<unknown> {
-  return sql`${block} <= (
-      select finalized_number from indexer_chains where chain_id = ${chainId}
-    )
-    and ${block} < coalesce(
-      (select doubted_from from indexer_checks where chain_id = ${chainId}),
-      ${sql.lit(Number.MAX_SAFE_INTEGER)}
-    )
-    and exists (
-      select 1 from indexer_verified_ranges as verified
-      where verified.token_id = ${tokenId} and verified.from_block <= ${block}
-        and verified.next_block > ${block}
-    )`;
-}
-
-/**
- * The receivers of reverted transfers that are in a final block, and were not included again: that
- * block was written without announcement, by a reindex or for an added token.
- */
-export async function findReturned(
-  transaction: Transaction<IndexerSchema>,
-  dialect: Dialect,
-  { chainId, silent }: { chainId: number; silent: SilentBlocks },
-): Promise<Follower[]> {
-  if (!(await isAnyReverted(transaction))) return [];
-  const address = dialect.fromHex(sql.ref("reverted.address"));
-  const place = {
-    tokenId: sql.ref("transfer.token_id"),
-    block: sql`(transfer.position / ${sql.lit(logsPerBlock)})`,
-  };
-  const isReturned = sql`transfer.transaction_hash = reverted.transaction_hash
-    and transfer.token_id = reverted.token_id
-    and (transfer.from_address = ${address} or transfer.to_address = ${address})
-    and not exists (
-      select 1 from indexer_told as told where told.token_id = transfer.token_id
-        and told.position = transfer.position and told.endpoint_id = reverted.endpoint_id
-    )
-    and ${isFinal(chainId, place)}`;
-  // The offset keeps PostgreSQL from reading a whole table for a join.
-  const select =
-    silent === "any"
-      ? sql`
-          select distinct token_id, transaction_hash from indexer_reverted as reverted
-          where token_id in (select id from indexer_tokens where chain_id = ${chainId})
-            and exists (
-              select 1 from indexer_transfers as transfer
-              where substr(transfer.transaction_hash, 1, 8)
-                  = substr(reverted.transaction_hash, 1, 8)
-                and ${isReturned}
-              limit 1 offset 0
-            )
-        `
-      : sql`
-          select distinct token_id, transaction_hash from indexer_transfers as transfer
-          where token_id in (${sql.join(silent.tokenIds)})
-            and position >= ${silent.range.from * logsPerBlock}
-            and position < ${silent.range.next * logsPerBlock}
-            and exists (
-              select 1 from indexer_reverted as reverted where ${isReturned} limit 1 offset 0
-            )
-        `;
-  const { rows } = await sql<Pick<Follower, "token_id" | "transaction_hash">>`
-    ${select} limit ${sql.lit(transfersAtOnce)}
-  `.execute(transaction);
-  return rows.length === 0 ? [] : readReverted(transaction, dialect, rows);
 }
 
 async function selectTold(

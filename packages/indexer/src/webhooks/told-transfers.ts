@@ -77,7 +77,7 @@ export async function readReverted(
   dialect: Dialect,
   rows: readonly { token_id: number; transaction_hash: Uint8Array }[],
 ): Promise<Follower[]> {
-  if (!(await isAnyReverted(transaction))) return [];
+  if (rows.length === 0 || !(await isAnyReverted(transaction))) return [];
   const distinct = new Map(
     rows.map(({ token_id, transaction_hash }) => {
       const hash = hexOfBytes(transaction_hash);
