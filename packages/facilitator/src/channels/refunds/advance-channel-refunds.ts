@@ -86,16 +86,15 @@ async function signRefund(
   refund: OpenRefund,
   votes: ChannelVotes | undefined,
 ): Promise<void> {
-  const found = await openCase(channels, refund);
-  if (found === undefined) return;
   try {
-    await signCase(channels, found, votes);
+    const found = await openCase(channels, refund);
+    if (found !== undefined) return await signCase(channels, found, votes);
   } catch (error) {
-    // A node may lack what it is decided by for good.
     const isFault = error instanceof RpcError || error instanceof z.ZodError;
     if (!isFault || !isOverdue(channels, refund)) throw error;
-    await failRefund(channels, refund, notSent);
   }
+  // A node may lack what it is decided by for good, or lie about it.
+  if (isOverdue(channels, refund)) await failRefund(channels, refund, notSent);
 }
 
 async function signCase(

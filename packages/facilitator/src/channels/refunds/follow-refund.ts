@@ -8,6 +8,7 @@ import { finalByHeads } from "../watch/final-by-heads.ts";
 import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
 import { isStateMissing } from "../watch/read-channels.ts";
 import { noteDispute } from "./note-dispute.ts";
+import { readMoved } from "./read-moved.ts";
 import { type RefundedEvent, readRefunded, sumOf } from "./read-refunded.ts";
 import {
   failRefund,
@@ -62,11 +63,17 @@ async function readAndNote(
   const events = await readRefunded(settlement.network.rpc, {
     contract: place.contract,
     channelId: refund.channelId,
-    from: refund.sinceNumber + 1,
+    from: firstBlockOf(refund),
     to: head.number,
   });
   await noteEvent(channels, refund, sumOf(events));
   return events;
+}
+
+/** The block at its lock is one node's word. No event of it is above its own transaction. */
+function firstBlockOf({ sinceNumber, transaction }: OpenRefund): number {
+  const isIncluded = transaction?.state === "included";
+  return isIncluded ? Math.min(sinceNumber + 1, transaction.blockNumber) : sinceNumber + 1;
 }
 
 async function noteEvent(
@@ -112,13 +119,21 @@ export async function concludeAgreed(
   memory.disputes.delete(refund.id);
   const events = passed.events ?? (await readAndNote(channels, passed));
   const last = head.number - settlement.network.finalAfter;
-  const moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
+  let moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
+  if (moved === undefined) {
+    // A node may have left the event out.
+    if (!isOverdue(channels, refund)) return;
+    const range = { from: firstBlockOf(refund), to: last };
+    const found = await readMoved(channels, { channelId: refund.channelId, ...range });
+    if (found === "awaited") return;
+    moved = found;
+  }
   await conclude(channels, memory, { ...passed, moved });
 }
 
 /**
  * The nonce has finally passed, so no signature for it is good. It is done, unless another refund
- * has used the nonce up and moved less.
+ * has used the nonce up and moved less. Where no endpoint has shown an event in its time, it fails.
  */
 async function conclude(
   channels: ChannelsContext,
@@ -132,12 +147,7 @@ async function conclude(
   memory.rests.delete(refund.id);
   memory.inVain.delete(refund.id);
   memory.formerHeads.delete(refund.channelId);
-  if (moved === undefined) {
-    // A node may have left the event out.
-    if (isOverdue(channels, refund))
-      await failRefund(channels, refund, left > 0n ? notSent : noBalance);
-    return;
-  }
+  if (moved === undefined) return failRefund(channels, refund, left > 0n ? notSent : noBalance);
   const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;
   if (moved.refunded < signed.amount && wanted > 0n && left > 0n) {
     logger.warn(

@@ -1,9 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { systemClock } from "@coinslot/chain";
-import type { Hex } from "@coinslot/protocol";
-import { keccak256, toHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import * as z from "zod";
 import { createChannelActs } from "../../testing/channel-acts.ts";
 import {
   type ChannelBuyers,
@@ -11,6 +8,7 @@ import {
   price,
   startChannelBuyers,
 } from "../../testing/channel-buyers.ts";
+import { type MadeUpHead, makeUpBlocks } from "../../testing/made-up-blocks.ts";
 import {
   type NodeAnswer,
   type NodeCall,
@@ -19,8 +17,6 @@ import {
 } from "../../testing/node-proxy.ts";
 import { enginesByDay } from "../../testing/settling-devnet.ts";
 
-const blockSchema = z.looseObject({ number: z.string(), timestamp: z.string() });
-const atBlockSchema = z.tuple([z.unknown(), z.object({ blockHash: z.string() })]);
 const longLead = 1_000_000n;
 const years = 300_000_000n;
 const auditMs = 45_000;
@@ -30,8 +26,7 @@ describe.each(enginesByDay("sqlite"))(
   (engine) => {
     let buyers: ChannelBuyers;
     let node: NodeProxy;
-    /** Blocks above the chain's, and seconds after its last one. */
-    let lie: { lead: bigint; seconds: bigint } | undefined;
+    let lie: MadeUpHead | undefined;
     /** Where the node takes two seconds for each block above the chain, the number of them. */
     let slowBlocks: number | undefined;
 
@@ -41,12 +36,13 @@ describe.each(enginesByDay("sqlite"))(
       buyers = await startChannelBuyers(engine);
       const { rpcUrl } = buyers.here.devnet;
       node = await startNodeProxy(rpcUrl, async (call, ask) => {
-        if (lie !== undefined) return madeUp(call, lie);
+        const { devnet } = buyers.here;
+        if (lie !== undefined) return makeUpBlocks(devnet, call, lie);
         const answer = await ask();
         if (slowBlocks === undefined || !isNone(call, answer)) return answer;
         slowBlocks += 1;
         await pause(2_000);
-        return madeUp(call, { lead: longLead, seconds: 0n });
+        return makeUpBlocks(devnet, call, { lead: longLead, seconds: 0n });
       });
     });
 
@@ -58,35 +54,6 @@ describe.each(enginesByDay("sqlite"))(
     /** Whether the chain is not as high as a block that was asked for. */
     function isNone({ method }: NodeCall, answer: NodeAnswer): boolean {
       return method === "eth_getBlockByNumber" && "result" in answer && answer.result === null;
-    }
-
-    /** The node's own answer about blocks that it has made up. */
-    async function madeUp(
-      { method, params }: NodeCall,
-      { lead, seconds }: NonNullable<typeof lie>,
-    ) {
-      const { client } = buyers.here.devnet;
-      const request = (parts: readonly unknown[]) =>
-        client.request({ method, params: parts } as never) as Promise<unknown>;
-      if (method === "eth_getLogs") return { result: [] };
-      if (method === "eth_blockNumber") {
-        return { result: toHex(BigInt(z.string().parse(await request([]))) + lead) };
-      }
-      if (method === "eth_getBlockByNumber") {
-        const [place] = params;
-        const asked =
-          typeof place === "string" && place.startsWith("0x") ? BigInt(place) : undefined;
-        const latest = blockSchema.parse(await request(["latest", false]));
-        const real = BigInt(latest.number);
-        if (asked !== undefined && asked <= real) return { result: await request(params) };
-        const number = toHex(asked ?? real + lead);
-        const hash: Hex = keccak256(toHex(`${number}/${lead}`));
-        const timestamp = toHex(BigInt(latest.timestamp) + seconds);
-        return { result: { ...latest, number, hash, parentHash: keccak256(hash), timestamp } };
-      }
-      const at = atBlockSchema.safeParse(params).data;
-      if (method === "eth_call" && at) return { result: await request([params[0], "latest"]) };
-      return { result: await request(params) };
     }
 
     it("hides no withdrawal, and stops no channel", async () => {

@@ -1,0 +1,133 @@
+import { systemClock } from "@coinslot/chain";
+import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
+import { toEventSelector } from "viem";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import { patience } from "../../testing/claiming-devnet.ts";
+import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
+import { type MadeUpHead, makeUpBlocks } from "../../testing/made-up-blocks.ts";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import {
+  type RefundingChannels,
+  startRefundingChannels,
+} from "../../testing/refunding-channels.ts";
+
+const refundedTopic = channelSettlementAbi.flatMap((item) =>
+  item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
+)[0];
+const overdueMs = 1_260_000;
+
+describe("a refund of a channel after 20 minutes, behind two nodes", () => {
+  let here: RefundingChannels;
+  let channels: RefundingChannels["channels"];
+  let config: ChannelConfig;
+  let aheadMs: number;
+  let head: MadeUpHead | undefined;
+  let isHiding: boolean;
+  /** Of the first node, and of the second one. */
+  let lies: [Partial<ShownChannel> | undefined, Partial<ShownChannel> | undefined];
+  let nodes: NodeProxy[];
+  let facilitator: CoinslotFacilitator;
+  let db: Awaited<ReturnType<RefundingChannels["openReads"]>>["db"];
+
+  beforeEach(async () => {
+    aheadMs = 0;
+    head = undefined;
+    isHiding = false;
+    lies = [undefined, undefined];
+    here = await startRefundingChannels("sqlite");
+    channels = here.channels;
+    config = channels.configOf();
+    const { devnet } = here;
+    nodes = await Promise.all([
+      startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+        if (head !== undefined) return makeUpBlocks(devnet, call, head);
+        const isOfRefunds = JSON.stringify(call.params).includes(`${refundedTopic}`);
+        if (isHiding && call.method === "eth_getLogs" && isOfRefunds) return { result: [] };
+        return lieAboutChannels(call, ask, lies[0]);
+      }),
+      startNodeProxy(devnet.rpcUrl, (call, ask) => lieAboutChannels(call, ask, lies[1])),
+    ]);
+    await channels.deposit(config, 10_000n);
+    facilitator = await here.start(
+      {},
+      {
+        network: { rpcUrls: nodes.map(({ url }) => url) },
+        clock: { ...systemClock, now: () => performance.now() + aheadMs },
+        now: () => Date.now() + aheadMs,
+      },
+    );
+    await here.buy(facilitator, 6_000n, config);
+    db = (await here.openReads()).db;
+  });
+
+  afterEach(async () => {
+    await here.stop();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+
+  function readRefund() {
+    return db
+      .selectFrom("channel_refunds")
+      .select(["state", "hash", "since_number"])
+      .executeTakeFirst();
+  }
+
+  /** Asks for a refund, and waits until it is locked. */
+  async function lock() {
+    void here.refundOnce(facilitator, config, 6_000n).catch(() => undefined);
+    await vi.waitFor(async () => expect(await readRefund()).toBeDefined(), patience);
+  }
+
+  /** Mines until it is paid. */
+  function paid() {
+    return vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n });
+    }, patience);
+  }
+
+  /** Mines until it has ended, after its time. */
+  async function ended() {
+    aheadMs += overdueMs;
+    await here.devnet.client.increaseTime({ seconds: overdueMs / 1_000 });
+    return vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      const refund = await readRefund();
+      expect(["done", "failed"]).toContain(refund?.state);
+      return refund;
+    }, patience);
+  }
+
+  it("fails unsigned, where the first one returns an impossible state of it", async () => {
+    // So it is not signed before.
+    lies = [undefined, { refundNonce: 5n }];
+    await lock();
+    lies = [{ totalClaimed: 20_000n }, { refundNonce: 5n }];
+    expect(await ended()).toMatchObject({ state: "failed" });
+    const unlocked = await db.selectFrom("channels").select("refunding").execute();
+    expect(unlocked).toEqual([{ refunding: 0 }]);
+  });
+
+  it("is done, where the head of the first one was too high at its lock", async () => {
+    head = { lead: 30n, seconds: 1n };
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      const watched = await here.metric(facilitator, "coinslot_channels_watched_block");
+      expect(watched).toBeGreaterThan(Number(await here.devnet.client.getBlockNumber()));
+    }, patience);
+    await lock();
+    head = undefined;
+    await paid();
+    const paidAt = Number(await here.devnet.client.getBlockNumber());
+    expect((await readRefund())?.since_number).toBeGreaterThan(paidAt);
+    expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  it("is done, where the first one hides its event", async () => {
+    isHiding = true;
+    await lock();
+    await paid();
+    expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+});
