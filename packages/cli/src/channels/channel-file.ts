@@ -62,9 +62,9 @@ export function amountText(
   return `${formatMoney(amount, known.decimals)} ${symbolOf(known)}`;
 }
 
-/** A time for people, to the minute in UTC. */
+/** A time for people, to the minute in UTC. A node may name one beyond all dates. */
 export function timeText(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+  return new Date(Math.min(ms, 8_640_000_000_000_000)).toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** State of a channel in a word. */

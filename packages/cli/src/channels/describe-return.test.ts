@@ -19,6 +19,11 @@ describe("the text of a withdrawal", () => {
       "The escrow holds nothing that is not charged. A signed deposit may be executed until 2026-01-01 00:00 UTC: run this again after that.",
     ],
     [
+      "has a time beyond all dates, which a node may name",
+      { id, state: "waiting", amount: 8000n, finalizeAfter: 2 ** 52 },
+      "The withdrawal of 0.008 USDT0 has begun. Run this again after +275760-09-13 00 UTC.",
+    ],
+    [
       "says where the escrow holds nothing",
       { id, state: "nothing", amount: 0n },
       "The escrow holds nothing that is not charged.",

@@ -38,8 +38,8 @@ export const signedPaymentSchema = z.object({
     /** In the token's smallest unit. */
     amount: amountSchema,
     nonce: bytes32Schema,
-    /** Unix seconds. */
-    validBefore: z.number().int(),
+    /** Unix seconds, within the range of dates. */
+    validBefore: z.number().int().min(0).max(8_640_000_000_000),
     /** Of a payment by channel: its nonce names the payment alone, and a voucher has no end. */
     channel: z
       .object({

@@ -45,7 +45,5 @@ export function isoOfNode(milliseconds: number): string {
 
 /** ISO 8601 of Unix milliseconds; `null` of none. */
 export function toIso(milliseconds: number | null | undefined): string | null {
-  return milliseconds === undefined || milliseconds === null
-    ? null
-    : new Date(milliseconds).toISOString();
+  return milliseconds === undefined || milliseconds === null ? null : isoOfNode(milliseconds);
 }

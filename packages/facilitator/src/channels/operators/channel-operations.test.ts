@@ -104,11 +104,15 @@ describe.each(enginesByDay("sqlite"))("commands of the operator on channels, on 
     ]);
 
     // As a node's false block leaves it.
-    await withDatabase(here.ledger.url, ({ execute }) =>
-      execute(`update channel_watches set block_time = ${0xfffffffffffff}`),
-    );
+    await withDatabase(here.ledger.url, async ({ execute }) => {
+      await execute(`update channel_watches set block_time = ${0xfffffffffffff}`);
+      await execute(`update channel_states set withdraw_at = ${0xfffffffffffff}
+        where withdraw_at is not null`);
+    });
     const { totals: far } = await runOperation(here.ledger.url, channelTotalsOperation, {});
-    expect(far).toMatchObject([{ watched: { at: "+275760-09-13T00:00:00.000Z" } }]);
+    const end = "+275760-09-13T00:00:00.000Z";
+    expect(far).toMatchObject([{ watched: { at: end }, nextDeadline: end }]);
+    expect((await list("withdrawing")).channels).toMatchObject([{ withdrawal: { deadline: end } }]);
   });
 
   it("claim once what is unclaimed, with an entry in the audit log", async () => {

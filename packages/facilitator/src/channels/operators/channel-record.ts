@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { KnownChannel } from "../../ledger/channels/find-channels.ts";
-import { moneySchema, toIso, toMoney } from "../../reads/wire-forms.ts";
+import { isoOfNode, moneySchema, toIso, toMoney } from "../../reads/wire-forms.ts";
 import { unclaimedOf } from "../claims/sum-claims.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
 
@@ -54,7 +54,7 @@ export function toChannelRecord(known: KnownChannel): ChannelRecord {
   const { network, contract, channelId } = channel;
   const { withdrawal } = state ?? {};
   const money = (value: bigint) => toMoney(network, config.token, value);
-  const seconds = (time: number) => new Date(time * 1_000).toISOString();
+  const seconds = (time: number) => isoOfNode(time * 1_000);
   return {
     id: channelId,
     network,
