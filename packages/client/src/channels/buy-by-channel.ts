@@ -53,7 +53,9 @@ export async function buyByChannel(
     const ledger: ChannelLedger = { context, store };
     const record = await openRecord(ledger, { lane, candidate, url });
     if ("code" in record) return record;
-    return await buyOnLane({ context, channels, ledger, purchase }, record);
+    const bought = await buyOnLane({ context, channels, ledger, purchase }, record);
+    if ("code" in bought) store.forgetIfUnused(record.id);
+    return bought;
   } finally {
     held.release();
   }

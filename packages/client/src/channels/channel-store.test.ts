@@ -51,6 +51,27 @@ describe("the store of channels", () => {
     expect(store.create(record).ceiling).toBe(500n);
   });
 
+  it("forgets a channel without money alone", async () => {
+    const store = await openStore();
+    const { id } = store.create(
+      channelRecord({
+        deposit: { amount: 5n, salt: `0x${"0d".repeat(32)}`, validBefore: 9, isReported: false },
+      }),
+    );
+    store.forgetIfUnused(id);
+    store.update(id, (record) => ({ ...record, deposit: undefined, balance: 1n }));
+    store.forgetIfUnused(id);
+    store.update(id, (record) => ({ ...record, balance: 0n, isWithdrawing: true }));
+    store.forgetIfUnused(id);
+    expect(store.list()).toHaveLength(1);
+    store.update(id, (record) => ({ ...record, isWithdrawing: false }));
+    store.forgetIfUnused(id);
+    expect(store.list()).toEqual([]);
+    store.create(channelRecord({ ceiling: 1n }));
+    store.forgetIfUnused(id);
+    expect(store.list()).toHaveLength(1);
+  });
+
   it("lowers no ceiling and no spent sum, and stores nothing of such a change", async () => {
     const store = await openStore();
     const { id } = store.create(channelRecord({ ceiling: 500n, spent: 300n }));

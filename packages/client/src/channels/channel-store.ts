@@ -28,6 +28,11 @@ export interface ChannelStore {
     id: string,
     change: (record: ChannelRecord, all: () => ChannelRecord[]) => ChannelRecord,
   ): ChannelRecord;
+  /**
+   * Removes a channel without money that nothing was signed for. The chain shows as much of it as
+   * the row, and a seller may offer any number of channels.
+   */
+  forgetIfUnused(id: string): void;
   /** Purchases at an origin by another scheme. */
   purchasesAt(origin: string): number;
   notePurchase(origin: string): void;
@@ -134,6 +139,10 @@ function createStore(database: SqliteDatabase, path: string, inode: number): Cha
     `insert into channels (${names}) values (${marks}) on conflict do nothing`,
   );
   const replace = database.prepare(`insert or replace into channels (${names}) values (${marks})`);
+  const forget = database.prepare(
+    `delete from channels where id = ? and ceiling = '0' and balance = '0'
+      and deposit_amount is null and withdrawing = 0`,
+  );
   const met = database.prepare("select purchases from sellers where origin = ?");
   const meet = database.prepare(
     "insert into sellers values (?, 1) on conflict do update set purchases = purchases + 1",
@@ -197,6 +206,7 @@ function createStore(database: SqliteDatabase, path: string, inode: number): Cha
         replace.run(...toRow(after));
         return after;
       }),
+    forgetIfUnused: (id) => void transact(() => forget.run(id.toLowerCase())),
     purchasesAt: (origin) =>
       guard(() => Number(Object(met.get(origin) ?? { purchases: 0 }).purchases)),
     notePurchase: (origin) => void transact(() => meet.run(origin)),

@@ -235,6 +235,15 @@ describe("money in escrow", () => {
     expect(types(seller)).toEqual(["deposit", "deposit"]);
   });
 
+  it("leaves no channel in the file where a seller that changes its terms is refused", async () => {
+    let delay = 900;
+    const seller = await sellerOf({ extra: () => ({ withdrawDelay: ++delay }) });
+    const pay = createFetch({ locked: { perHost: "$0.001" } });
+    for (let count = 0; count < 3; count += 1)
+      await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    expect(await records()).toEqual([]);
+  });
+
   it("stays within `locked` over all hosts, also with deposits drafted at the same time", async () => {
     const sellers = await Promise.all(
       [1, 2, 3].map(() => sellerOf({ extra: () => ({ minDeposit: "400000" }) })),
