@@ -280,6 +280,28 @@ describe.each(engines)("an outbox on $engine", ({ createUrl }) => {
     expect(await outbox.count("outbox_events")).toBe(0);
   });
 
+  it("deletes what is pending of a removed endpoint, once it is as old as what is dead", async () => {
+    const outbox = await openTestOutbox(await createUrl());
+    await registerEndpoints(outbox, [hook("a"), hook("b")]);
+    for (const key of ["x", "y", "z"]) await outbox.change(key, "one");
+    // Triggers take the time of the database.
+    await sql`update outbox_events set created_at = (select now_ms from clock)`.execute(outbox.db);
+    await registerEndpoints(outbox, [hook("b")]);
+    const kept = { deliveredMs: 30 * day, deadMs: 90 * day, limit: 2 };
+    const readPending = async () => (await listEndpoints(outbox)).map(({ pending }) => pending);
+    await outbox.advance(90 * day);
+    await outbox.change("x", "two");
+    while (await pruneDeliveries(outbox, kept));
+    expect(await readPending()).toEqual([3, 4]);
+    await outbox.advance(1);
+    while (await pruneDeliveries(outbox, kept));
+    expect(await readPending()).toEqual([0, 4]);
+    expect(await outbox.count("outbox_deliveries")).toBe(4);
+    await registerEndpoints(outbox, []);
+    while (await pruneDeliveries(outbox, kept));
+    expect(await outbox.count("outbox_events")).toBe(1);
+  });
+
   it("gives a listener the events since its first call, until it ends or is silent for a minute", async () => {
     const outbox = await openTestOutbox(await createUrl());
     const wish = { listener: "me", types: ["thing.changed"], limit: 10 };

@@ -3,6 +3,7 @@ import { amongNumbers, forProcess, type OutboxContext, tableOf, timeOf } from ".
 
 /**
  * Deletes deliveries that ended long ago, and events without a delivery that is left: one step.
+ * What is pending of a removed endpoint goes when its event is older than `deadMs`.
  *
  * @returns whether there may be more
  */
@@ -19,7 +20,9 @@ export async function pruneDeliveries<Schema>(
     `.execute(db);
     return rows.map(({ event_seq }) => event_seq);
   };
-  const seqs = [...(await old("delivered", deliveredMs)), ...(await old("dead", deadMs))];
+  const unclaimed = await findUnclaimed(outbox, { keptMs: deadMs, limit });
+  const ended = [...(await old("delivered", deliveredMs)), ...(await old("dead", deadMs))];
+  const seqs = [...unclaimed, ...ended];
   if (seqs.length === 0) return false;
   const among = amongNumbers(dialect, seqs);
   const isOld = sql`(state = 'delivered' and ended_at < ${timeOf(outbox)} - ${sql.lit(deliveredMs)})
@@ -28,6 +31,11 @@ export async function pruneDeliveries<Schema>(
     await sql`
       delete from ${tableOf(outbox, "deliveries")} where event_seq in ${among} and (${isOld})
     `.execute(transaction);
+    // An endpoint that comes back in between keeps what is pending.
+    await sql`
+      delete from ${tableOf(outbox, "deliveries")}
+      where event_seq in ${amongNumbers(dialect, unclaimed)} and ${isOfRemoved(outbox)}
+    `.execute(transaction);
     // A replay that comes in between has its delivery again, and keeps its event.
     await sql`
       delete from ${tableOf(outbox, "events")} where seq in ${among}
@@ -35,4 +43,30 @@ export async function pruneDeliveries<Schema>(
     `.execute(transaction);
   }, forProcess);
   return seqs.length >= limit;
+}
+
+function isOfRemoved<Schema>(outbox: OutboxContext<Schema>) {
+  return sql`state = 'pending' and endpoint_id in (
+    select id from ${tableOf(outbox, "endpoints")} where is_enabled = 0
+  )`;
+}
+
+/** Events long ago of which something is pending that no process may claim. */
+async function findUnclaimed<Schema>(
+  outbox: OutboxContext<Schema>,
+  { keptMs, limit }: { keptMs: number; limit: number },
+): Promise<number[]> {
+  // Few events are older: those whose deliveries have ended are deleted.
+  const { rows: newest } = await sql<{ seq: number }>`
+    select seq from ${tableOf(outbox, "events")}
+    where created_at < ${timeOf(outbox)} - ${sql.lit(keptMs)}
+    order by created_at desc, seq desc limit 1
+  `.execute(outbox.db);
+  if (newest[0] === undefined) return [];
+  const { rows } = await sql<{ event_seq: number }>`
+    select event_seq from ${tableOf(outbox, "deliveries")}
+    where event_seq <= ${newest[0].seq} and ${isOfRemoved(outbox)}
+    order by event_seq limit ${limit}
+  `.execute(outbox.db);
+  return rows.map(({ event_seq }) => event_seq);
 }
