@@ -2,13 +2,13 @@ import type { Address, Hex } from "@coinslot/protocol";
 import type { Rests } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { type ChannelLook, createChannelLook } from "../watch/channel-look.ts";
-import type { KnownReceivers } from "./receivers-of.ts";
+import type { SettleMemory } from "./settle-receivers.ts";
 
 /** A withdrawal that an endpoint shows: its channel, and the number of the endpoint. */
 export type SightingId = `${Hex}/${number}`;
 
 /** Memory of one process about its plans. Losing it costs trials, and gas at worst. */
-export interface ClaimMemory extends KnownReceivers {
+export interface ClaimMemory extends SettleMemory {
   /** Rows of the next claim of an authorizer: half as many after one that was reverted. */
   maxRows: Map<Address, number>;
   /** Channels whose rows could not be claimed, until the next attempt. */
@@ -60,5 +60,7 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     payoutsLostAt: undefined,
     reported: new Set(),
     receivers: undefined,
+    settleRests: new Map(),
+    settleReportedAt: new Map(),
   };
 }

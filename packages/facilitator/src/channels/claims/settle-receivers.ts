@@ -9,19 +9,30 @@ import {
 } from "../../ledger/channels/channel-settles.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
 import { gasLimitOf } from "../../settle/relay/gas.ts";
+import { backOff, type Rests } from "../back-off.ts";
 import { worthFactor } from "../channel-settings.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { readBlock } from "../watch/read-block.ts";
 import { isStateMissing, readable } from "../watch/read-channels.ts";
-import { type KnownReceivers, receiversOf } from "./receivers-of.ts";
+import { type KnownReceivers, type Receiver, receiversOf } from "./receivers-of.ts";
 
 const abi = channelSettlementAbi;
 const dayMs = 86_400_000;
+/** Longest time between two trials of a settle that its token refuses. */
+const maxRefusedMs = 3_600_000;
 /** A settle follows another one of its receiver after this: the first must be final before. */
 const pauseMs = 600_000;
 /** 68,000 measured of a plain token; one behind a proxy takes more. */
 export const settleGas = 150_000n;
 const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)]);
+
+/** Memory of one process about settles, by their receivers. Times are by the clock. */
+export interface SettleMemory extends KnownReceivers {
+  /** Settles that their token has refused, until the next trial. */
+  settleRests: Rests<string>;
+  /** When such a refusal was reported last. */
+  settleReportedAt: Map<string, number>;
+}
 
 /**
  * Sends claimed money to its receivers: once the claims are final, when the sum is worth it, else
@@ -33,7 +44,7 @@ const hexSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2})
  */
 export async function settleReceivers(
   channels: ChannelsContext,
-  memory: KnownReceivers,
+  memory: SettleMemory,
   signal: AbortSignal,
 ): Promise<void> {
   const { context, place } = channels;
@@ -41,7 +52,7 @@ export async function settleReceivers(
   for (const { receiver, token } of receivers.values()) {
     if (signal.aborted) return;
     try {
-      await settleOwed(channels, { ...place, receiver, token });
+      await settleOwed(channels, memory, { ...place, receiver, token });
     } catch (err) {
       if (!(err instanceof RpcError || err instanceof z.ZodError)) throw err;
       const found = { err, network: place.network, receiver, token };
@@ -50,8 +61,13 @@ export async function settleReceivers(
   }
 }
 
-async function settleOwed(channels: ChannelsContext, receiver: SettledReceiver): Promise<void> {
-  const { ledger } = channels.context;
+async function settleOwed(
+  channels: ChannelsContext,
+  memory: SettleMemory,
+  receiver: SettledReceiver,
+): Promise<void> {
+  const { ledger, clock } = channels.context;
+  if ((memory.settleRests.get(keyOf(receiver))?.until ?? 0) > clock.now()) return;
   const last = await findLastSettle(ledger, receiver);
   const now = ledger.now();
   // A later date is that of a clock which was set back since.
@@ -61,7 +77,7 @@ async function settleOwed(channels: ChannelsContext, receiver: SettledReceiver):
   if (owed === 0n) return;
   const isWorth = owed >= channels.settings.claimCost * worthFactor;
   const isDaily = last === undefined || pastMs >= dayMs;
-  if (isWorth || isDaily) await settle(channels, receiver, owed);
+  if (isWorth || isDaily) await settle(channels, memory, { ...receiver, amount: owed });
 }
 
 /**
@@ -99,30 +115,52 @@ async function readOwedAt(
 }
 
 async function settle(
-  { context: { ledger, logger }, settlement, place: { network } }: ChannelsContext,
-  receiver: SettledReceiver,
-  amount: bigint,
+  channels: ChannelsContext,
+  memory: SettleMemory,
+  owed: SettledReceiver & { amount: bigint },
 ): Promise<void> {
-  const { contract: to, token } = receiver;
-  const args = [receiver.receiver, token] as const;
-  const data: Hex = encodeFunctionData({ abi, functionName: "settle", args });
+  const { context, settlement, place } = channels;
+  const { ledger, logger } = context;
+  const { network } = place;
+  const { contract: to, receiver, token } = owed;
+  const data: Hex = encodeFunctionData({ abi, functionName: "settle", args: [receiver, token] });
   try {
     await settlement.network.rpc.request({ method: "eth_call", params: [{ to, data }, "latest"] });
   } catch (error) {
     if (!(error instanceof Error && isRevert(error))) throw error;
-    logger.error(
-      { err: error, network, receiver: receiver.receiver, token },
-      "claimed money cannot be sent to its receiver: the token refuses the transfer",
-    );
-    return;
+    return noteRefused(channels, memory, { owed, error });
   }
+  memory.settleRests.delete(keyOf(owed));
+  memory.settleReportedAt.delete(keyOf(owed));
   const outcome = await callByRelayer(settlement, {
     to,
     data,
     gasLimit: gasLimitOf(data, settleGas),
     isUrgent: false,
     alongside: (transaction, transactionId) =>
-      insertSettle(ledger, transaction, { ...receiver, transactionId, amount }),
+      insertSettle(ledger, transaction, { ...owed, transactionId }),
   });
   if (outcome !== "stored") logger.debug({ network, because: outcome }, "a settle waits");
+}
+
+/** A token may refuse a transfer for ever. So it is tried less often, and reported once a day. */
+function noteRefused(
+  { context: { clock, logger }, place: { network } }: ChannelsContext,
+  { settleRests, settleReportedAt }: SettleMemory,
+  { owed, error: err }: { owed: Receiver; error: Error },
+): void {
+  const { receiver, token } = owed;
+  const key = keyOf(owed);
+  const now = clock.now();
+  backOff(settleRests, key, { now, maxMs: maxRefusedMs });
+  if (now - (settleReportedAt.get(key) ?? Number.NEGATIVE_INFINITY) < dayMs) return;
+  settleReportedAt.set(key, now);
+  logger.error(
+    { err, network, receiver, token },
+    "claimed money cannot be sent to its receiver: the token refuses the transfer",
+  );
+}
+
+function keyOf({ receiver, token }: Receiver): string {
+  return `${receiver}/${token}`;
 }

@@ -1,7 +1,9 @@
+import { systemClock } from "@coinslot/chain";
 import { type Behaviour, behaviours, misbehavingToken } from "@coinslot/devnet";
 import { type ChannelConfig, type Hex, toLowerHex } from "@coinslot/protocol";
-import { encodeFunctionData, parseAbi } from "viem";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import pino from "pino";
+import { encodeFunctionData, parseAbi, toFunctionSelector } from "viem";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { deposit, signDepositRequest } from "../../testing/channel-deposits.ts";
 import {
   type ClaimingDevnet,
@@ -9,6 +11,7 @@ import {
   price,
   startClaimingDevnet,
 } from "../../testing/claiming-devnet.ts";
+import { startNodeProxy } from "../../testing/node-proxy.ts";
 
 const blockAbi = parseAbi(["function setBlocked(address account, bool isBlocked_)"]);
 
@@ -102,6 +105,57 @@ describe("a token that misbehaves", () => {
     await behave("honest");
     await restart(second);
     await settled(24n * price);
+  });
+
+  it("a token that misbehaves by reverting is tried less often, and reported once a day", async () => {
+    const { devnet, channels } = here;
+    const settleCall = toFunctionSelector("settle(address,address)");
+    let aheadMs = 0;
+    let trials = 0;
+    const errors: string[] = [];
+    const logger = pino({ level: "error" }, { write: (line) => void errors.push(line) });
+    const node = await startNodeProxy(devnet.rpcUrl, ({ method, params }, ask) => {
+      if (method === "eth_call" && JSON.stringify(params).includes(settleCall)) trials += 1;
+      return ask();
+    });
+    onTestFinished(node.close);
+    const facilitator = await here.start(
+      {},
+      {
+        logger,
+        network: { rpcUrls: [node.url] },
+        clock: {
+          now: () => performance.now() + aheadMs,
+          // A look at a quiet chain each 9 seconds, a hundredth of the delay.
+          setTimer: (run, ms) => systemClock.setTimer(run, ms === 9_000 ? 50 : ms),
+        },
+      },
+    );
+    await channels.deposit(config, 100_000n);
+    await here.buy(facilitator, 24n * price, config);
+    await behave("reverts");
+    await channels.withdraw(config, 60_000n);
+    await here.claimed(24n * price, config);
+    await here.drained(facilitator);
+    for (let minutes = 0; minutes < 30; minutes += 1) {
+      aheadMs += 61_000;
+      await devnet.mine(1);
+      const until = Number(await devnet.client.getBlockNumber());
+      await vi.waitFor(async () => {
+        const watched = await here.metric(facilitator, "coinslot_channels_watched_block");
+        expect(watched).toBeGreaterThanOrEqual(until);
+      }, patience);
+    }
+    await vi.waitFor(() => expect(trials).toBeGreaterThan(3), patience);
+    expect(trials).toBeLessThan(15);
+    const refusals = errors.filter((line) => line.includes("the token refuses the transfer"));
+    expect(refusals).toHaveLength(1);
+    aheadMs += 86_400_000;
+    await vi.waitFor(async () => {
+      await devnet.mine(1);
+      expect(errors.join().split("the token refuses the transfer")).toHaveLength(3);
+    }, patience);
+    await facilitator.close();
   });
 
   it("a token that misbehaves by blocking one receiver leaves the others settled", async () => {
