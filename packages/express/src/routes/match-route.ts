@@ -16,6 +16,7 @@ import {
 import {
   createPathRouter,
   createPathSearch,
+  isSpent,
   type PathRouter,
   type PathSearch,
 } from "./path-router.ts";
@@ -130,6 +131,8 @@ export function createRouteMatcher(
     const other = own === undefined ? tree.findOther() : secondReading.find(false);
     const theirs = other?.(request.method, forms, search);
     if (theirs === undefined) return own;
+    // An earlier key may fit that was not tried.
+    if (isSpent(search)) return "malformed";
     if (theirs === "malformed") return own ?? "malformed";
     if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
     secondReading.reportDifference(theirs);

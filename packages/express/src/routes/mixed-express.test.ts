@@ -243,6 +243,27 @@ describe("an application with routers of both Express versions", () => {
     expect((await ask(shop, `/files/${"x".repeat(250)}`)).status).toBe(400);
   });
 
+  it("sells no path by a later key, where the work on dear ones in the other Express is cut", async () => {
+    const kinds = ["raw", "log", "tree"];
+    const dear = kinds.map((kind) => [`GET /r/*a/${kind}/*b/v/*c`, { accepts }]);
+    const shop = await open({
+      express,
+      routes: { ...Object.fromEntries(dear), "GET /r/*rest": { accepts } },
+      serve: (app) => {
+        const router = express4.Router();
+        for (const kind of kinds) {
+          router.get(`/r/*/${kind}/*/v/*`, (_request, response) => void response.send(content));
+        }
+        app.use(router);
+      },
+    });
+    // Two forms, which both Expresses try on three keys.
+    const pathOf = (length: number) => `/r/%61${"a".repeat(length)}/tree/q/v/`;
+    expect((await ask(shop, pathOf(20))).status).toBe(503);
+    expect((await ask(shop, pathOf(170))).status).toBe(400);
+    expect((await ask(shop, `${pathOf(20)}x`)).status).toBe(402);
+  });
+
   it("refuses a path that only the other Express decodes, without success", async () => {
     const shop = await shopOf4((app) => app.use(filesOf5()), {
       "GET /files/*rest.pdf": { accepts },

@@ -32,6 +32,11 @@ export function createPathSearch(accepts?: RouteFilter): PathSearch {
   return { accepts, tried: new Map(), work: 0 };
 }
 
+/** Returns whether a search has spent its work: keys with several wildcards are no longer tried. */
+export function isSpent({ work }: PathSearch): boolean {
+  return work > maxWork;
+}
+
 /** The number of a route. */
 type Found = number | "malformed" | undefined;
 
@@ -121,7 +126,7 @@ export function createPathRouter(options: {
       tried.set(path, result);
       if (key === undefined || isKnown || tried.size > maxForms) return result;
       // Without that work, the path may fit.
-      if (search.work > maxWork) return result;
+      if (isSpent(search)) return result;
       // Paths come from outside: invented ones must not fill the memory.
       if (known.size >= maxPaths) known.clear();
       known.set(key, result);
@@ -226,7 +231,7 @@ function mayTry({ start, wildcards }: Pattern, path: string, search: PathSearch)
   if (path.slice(0, start.length).toLowerCase() !== start) return true;
   if (path.length > maxBesideWildcards / 5 ** (wildcards - 2)) return false;
   search.work += path.length ** wildcards;
-  return search.work <= maxWork;
+  return !isSpent(search);
 }
 
 /**
