@@ -147,7 +147,7 @@ you know; 130 when it was interrupted.`;
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
   if (name === "pay" || name === "verify") return true;
-  if (name === "channels") return subject === "withdraw";
+  if (name === "channels") return ["withdraw", "refund", "claim"].includes(subject);
   if (name === "refunds") return ["create", "approve", "submit"].includes(subject);
   return name === "bridge" && ["send", "track"].includes(subject);
 }

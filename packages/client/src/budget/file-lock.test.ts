@@ -156,6 +156,18 @@ describe("withFileLock", () => {
     expect(await readFile(other, "utf8")).toBe("kept");
   });
 
+  it("is not opened beside a journal, which no lock has", async () => {
+    const path = inFolder("file");
+    await writeFile(`${path}.lock`, "S");
+    await writeFile(`${path}.lock-journal`, "x");
+    await expect(withFileLock(path, async () => "done")).rejects.toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("file.lock-journal"),
+    });
+    await rm(`${path}.lock-journal`);
+    expect(await withFileLock(path, async () => "done")).toBe("done");
+  });
+
   it("accepts an empty lock file that an earlier version left", async () => {
     const path = inFolder("file");
     await writeFile(`${path}.lock`, "");

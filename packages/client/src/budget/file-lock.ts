@@ -68,6 +68,7 @@ async function tryOnce(
 ): Promise<(HeldLock & KernelLock) | undefined> {
   await createEmpty(lock);
   if (!(await isEmptyFile(lock))) return undefined;
+  await refuseJournal(lock);
   const before = await inodeOf(lock);
   const held = tryToLock(sqlite, lock);
   if (typeof held !== "object") return undefined;
@@ -120,6 +121,14 @@ async function isEmptyFile(lock: string): Promise<boolean> {
   const stats = await lstat(lock).catch(() => undefined);
   if (stats === undefined || stats.isFile()) return stats !== undefined && stats.size <= 1;
   throw new PaymentError("budget_file_unavailable", `${lock} is not a regular file: remove it`);
+}
+
+/** A lock is never written, so none of ours has a journal. SQLite might play back a foreign one. */
+async function refuseJournal(lock: string): Promise<void> {
+  const journal = `${lock}-journal`;
+  const found = await lstat(journal).catch(() => undefined);
+  if (found === undefined) return;
+  throw new PaymentError("budget_file_unavailable", `${journal} is of no lock: remove it`);
 }
 
 async function inodeOf(path: string): Promise<bigint | undefined> {

@@ -1,4 +1,4 @@
-import { open, stat } from "node:fs/promises";
+import { lstat, open } from "node:fs/promises";
 import { PaymentError } from "../payment-error.ts";
 import { hasCode } from "./own-file.ts";
 
@@ -7,12 +7,12 @@ import { hasCode } from "./own-file.ts";
  * any of them. Another process must not exchange them meanwhile.
  *
  * @param path real path of the database
- * @throws PaymentError `channel_file_unavailable` if one is a pipe or a folder. SQLite reads a pipe
- * without an end. Also if the journal names a super-journal: SQLite deletes the file of that name
+ * @throws PaymentError `channel_file_unavailable` if one is a pipe, a folder or a link. A pipe is
+ * read without an end. Also if the journal names a super-journal: SQLite deletes that file
  */
 export async function refuseForeignFiles(path: string): Promise<void> {
   for (const file of [`${path}-journal`, `${path}-wal`, `${path}-shm`]) {
-    const found = await stat(file).catch(() => undefined);
+    const found = await lstat(file).catch(() => undefined);
     if (found === undefined || found.isFile()) continue;
     throw new PaymentError("channel_file_unavailable", `${file} is not a regular file: remove it`);
   }

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import { DatabaseError } from "../database-error.ts";
 
 /**
@@ -6,9 +6,9 @@ import { DatabaseError } from "../database-error.ts";
  * origin may hold any of them. Another process must not exchange them meanwhile.
  *
  * @param file canonical path of the database: SQLite keeps the others beside that
- * @throws DatabaseError `configuration` if one is a pipe or a folder. SQLite reads a pipe without
- * an end, and no signal interrupts it. Also, for a connection that may write, if the journal names
- * a super-journal: SQLite deletes the file of that name
+ * @throws DatabaseError `configuration` if one is a pipe, a folder or a link. SQLite reads a pipe
+ * without an end, and no signal interrupts it. Also, for a connection that may write, if the
+ * journal names a super-journal: SQLite deletes the file of that name
  */
 export function refuseForeignFiles({
   file,
@@ -29,7 +29,7 @@ export function refuseForeignFiles({
 
 function isOfOtherKind(path: string): boolean {
   try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile() === false;
+    return lstatSync(path, { throwIfNoEntry: false })?.isFile() === false;
   } catch {
     // SQLite refuses a path that cannot be followed.
     return false;
