@@ -142,7 +142,7 @@ export function createPathRouter(options: {
       for (const pattern of fitting) {
         const each = routes[pattern.number];
         if (each === undefined || search.accepts?.(each) === false) continue;
-        if (pattern.wildcards > 1) {
+        if (pattern.wildcards > 1 && startsLike(pattern, read)) {
           route(path, quick);
           quick = [];
           if (found === undefined && !mayTry(pattern, read, search)) found = "malformed";
@@ -222,13 +222,20 @@ function patternOf(path: string, number: number): Pattern {
 }
 
 /**
+ * Returns whether a path begins as a key does. Routers refuse another start at once, in one call
+ * for many keys.
+ */
+function startsLike({ start }: Pattern, path: string): boolean {
+  return path.slice(0, start.length).toLowerCase() === start;
+}
+
+/**
  * Returns whether a router may try a key with several wildcards, and counts its work. Two wildcards
  * take quadratic time in Express 4 and the first versions of Express 5. A third one takes cubic
- * time. Another start than that of the key is refused at once. Both Expresses have one bound: else
- * a path that one refuses might fit a later, cheaper key of the other.
+ * time. Both Expresses have one bound: else a path that one refuses might fit a later, cheaper key
+ * of the other.
  */
-function mayTry({ start, wildcards }: Pattern, path: string, search: PathSearch): boolean {
-  if (path.slice(0, start.length).toLowerCase() !== start) return true;
+function mayTry({ wildcards }: Pattern, path: string, search: PathSearch): boolean {
   if (path.length > maxBesideWildcards / 5 ** (wildcards - 2)) return false;
   search.work += path.length ** wildcards;
   return !isSpent(search);
