@@ -3,7 +3,7 @@ import type { Application, Request } from "express";
 import { applicationRouter, rootsOf } from "./application-router.ts";
 import { dialectOf, type PathDialect } from "./path-dialect.ts";
 import { pathOf, withSingleSlashes } from "./path-forms.ts";
-import { createPathRouter } from "./path-router.ts";
+import { createPathRouter, type PathSearch } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
 import { pathsSeen } from "./takers.ts";
 import { takesEmpty } from "./takes-empty.ts";
@@ -23,6 +23,12 @@ const openEnd: Record<PathDialect, RegExp> = {
 /** `malformed`: the path cannot be decoded, and the folder of a key fits it. */
 type FolderFault = "closed" | "malformed";
 
+type FindFolderFault = (
+  request: Request,
+  forms: readonly string[],
+  search: PathSearch,
+) => FolderFault | undefined;
+
 /**
  * Finds requests for the folder of a key (`/files/` of `/files/*rest`) that the handler of the key
  * takes: its wildcard may be empty (`/files/{*rest}`). NestJS 11 and newer make that of `files/*`.
@@ -38,7 +44,7 @@ export function createEmptyWildcards(options: {
   routes: readonly Route[];
   report: (fault: ConfigurationError) => void;
   gate?: () => object;
-}): ((request: Request, forms: readonly string[]) => FolderFault | undefined) | undefined {
+}): FindFolderFault | undefined {
   const { app, report } = options;
   const router = applicationRouter(app);
   const dialect = dialectOf(router);
@@ -50,15 +56,15 @@ export function createEmptyWildcards(options: {
   const find = createPathRouter({ router, routes: folders, settings });
   const findSold = createPathRouter({ router, routes: options.routes, settings });
   const reported = new Set<Route>();
-  return (request, forms) => {
+  return (request, forms, search) => {
     const { method, baseUrl, url, originalUrl } = request;
-    const found = find(method, forms);
+    const found = find(method, forms, search);
     if (found === "malformed") return found;
     const folder = folders.find((each) => each === found);
     if (folder === undefined) return undefined;
     const path = pathOf(url);
     const below = forms.map((form) => `${withoutEndSlashes(pathOf(form))}/x`);
-    const isSoldBelow = findSold(method, below) !== undefined;
+    const isSoldBelow = findSold(method, below, search) !== undefined;
     const [sent, read] = [pathOf(originalUrl), baseUrl + path];
     // A mount of "" has cut a slash: the path that routers saw is not known.
     const isCut = sent !== read && withSingleSlashes(sent) === withSingleSlashes(read);

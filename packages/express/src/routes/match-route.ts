@@ -72,7 +72,7 @@ export function createRouteMatcher(
     const readings = (sold === undefined ? targets : [request.url]).map(readingsOf);
     const route = findRoute(request, tree, { readings, sold });
     if (route !== undefined) return route;
-    const fault = found.findFolderFault?.(request, readings.flatMap(allForms));
+    const fault = found.findFolderFault?.(request, readings.flatMap(allForms), tree.searches.all);
     if (fault !== undefined) return fault;
     const cut = targets.flatMap((target) => cutTargetOf(target) ?? []);
     const cutForms = cut.map(readingsOf).flatMap(allForms);
@@ -192,6 +192,7 @@ function treeOf(request: Request, found: ApplicationRouters, gate: object | unde
   const { exact, secondReading } = found;
   const gated = { method, baseUrl, url, gate };
   const base = `${baseUrl}/`.toLowerCase();
+  const work = { steps: 0 };
   const texts = once(() => textsBesideGate(app, gated));
   // A key that begins with the mount counts as a full one, too.
   const isRelative = ({ path }: Route) =>
@@ -203,9 +204,9 @@ function treeOf(request: Request, found: ApplicationRouters, gate: object | unde
     isTakenByRoute: ({ path }) => isTakenByRoute(app, gated, path),
     isRelative,
     searches: {
-      all: createPathSearch(),
-      relative: createPathSearch(isRelative),
-      full: createPathSearch((route) => !isRelative(route)),
+      all: createPathSearch(undefined, work),
+      relative: createPathSearch(isRelative, work),
+      full: createPathSearch((route) => !isRelative(route), work),
     },
   };
 }

@@ -17,24 +17,31 @@ export type PathRouter = (
 
 export type RouteFilter = (route: Route) => boolean;
 
-/** The search for the key of one request, whose target may have hundreds of forms. */
+/** A search for the key of one request, whose target may have hundreds of forms. */
 export interface PathSearch {
   /** The keys that count; `undefined`: all. */
   accepts: RouteFilter | undefined;
   /** Results, so that no router tries a path twice. */
   tried: Map<VerbRouter, Map<string, Found>>;
-  /** Work on keys with several wildcards so far. */
-  work: number;
+  work: SearchWork;
+}
+
+/** Work on keys with several wildcards so far, in all searches of a request. */
+export interface SearchWork {
+  steps: number;
 }
 
 /** Creates a search that has tried no path. */
-export function createPathSearch(accepts?: RouteFilter): PathSearch {
-  return { accepts, tried: new Map(), work: 0 };
+export function createPathSearch(
+  accepts?: RouteFilter,
+  work: SearchWork = { steps: 0 },
+): PathSearch {
+  return { accepts, tried: new Map(), work };
 }
 
-/** Returns whether a search has spent its work: keys with several wildcards are no longer tried. */
+/** Returns whether the work is spent: keys with several wildcards are no longer tried. */
 export function isSpent({ work }: PathSearch): boolean {
-  return work > maxWork;
+  return work.steps > maxWork;
 }
 
 /** The number of a route. */
@@ -237,7 +244,7 @@ function startsLike({ start }: Pattern, path: string): boolean {
  */
 function mayTry({ wildcards }: Pattern, path: string, search: PathSearch): boolean {
   if (path.length > maxBesideWildcards / 5 ** (wildcards - 2)) return false;
-  search.work += path.length ** wildcards;
+  search.work.steps += path.length ** wildcards;
   return !isSpent(search);
 }
 

@@ -1,8 +1,9 @@
-import type { Listening } from "@coinslot/devnet";
+import { type Listening, listen } from "@coinslot/devnet";
 import type { Express } from "express";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { PaymentRoutes } from "../index.ts";
+import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { sendTarget } from "../testing/send-target.ts";
 import { openShop, option } from "../testing/shop.ts";
 
@@ -129,5 +130,23 @@ describe.each(expressVersions)("the work for one unpaid request on $name", ({ na
       return calls;
     };
     expect(await callsOf(50)).toBe(await callsOf(1));
+  });
+
+  it("is one sum for all searches of a request behind a mount", async () => {
+    const accepts = option();
+    const kinds = Array.from({ length: 30 }, (_, at) => `/m/r/*a/k${at}/*b/x`);
+    const routes: PaymentRoutes = Object.fromEntries(
+      [...kinds, "/*rest"].map((key) => [`GET ${inDialect(key)}`, { accepts }]),
+    );
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app: express() });
+    await gate.ready();
+    // The last key is relative. Where it fits, the full keys are tried once more.
+    const router = express.Router().use(gate);
+    router.get(inDialect("/*rest"), (_request, response) => void response.send("content"));
+    const shop = await listen(express().use("/m", router));
+    closing.push(() => shop.close());
+    const ask = async (length: number) =>
+      (await sendTarget(shop, "/m/r/%41".padEnd(length, "a"))).status;
+    expect([await ask(600), await ask(900)]).toEqual([402, 400]);
   });
 });

@@ -1,5 +1,6 @@
 import type { Request, Response } from "express";
 import { createRouteMatcher } from "./match-route.ts";
+import { expressForms, pathOf, targetsOf } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import { servesAllMethods } from "./route-methods.ts";
 
@@ -11,10 +12,14 @@ export class FreeVerbWarning extends Error {
   override readonly name = "FreeVerbWarning";
 }
 
+/** Bound of the paths that are matched a second time. */
+const maxLength = 100;
+
 /**
  * Warns the seller of a handler for all verbs (`app.all`) that has served a request free of charge.
  * The request's key sells it under another verb only. It warns once for each key and verb. This may
- * be intended, but must not be silent.
+ * be intended, but must not be silent. Odd and long paths are left out: clients could make the gate
+ * match each of them twice.
  *
  * @returns to be called with every request that is not sold, before it goes on.
  */
@@ -36,6 +41,7 @@ export function warnUnsoldMethods(
   return (request, response) => {
     response.once("finish", () => {
       if (response.statusCode >= 400 || !servesAllMethods(request.route)) return;
+      if (!targetsOf(request).every(isSimple)) return;
       const route = match(request);
       if (typeof route !== "object") return;
       const { method } = request;
@@ -45,4 +51,8 @@ export function warnUnsoldMethods(
       onError(new FreeVerbWarning(words));
     });
   };
+}
+
+function isSimple(target: string): boolean {
+  return pathOf(target).length <= maxLength && expressForms(target).length === 1;
 }
