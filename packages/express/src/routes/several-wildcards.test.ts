@@ -44,6 +44,7 @@ it("a group of Express 4 that takes slashes counts as a wildcard", async () => {
     routes: {
       "GET /files/:a(.+)/y/:b([^?]{1,})": { accepts },
       "GET /pages/:a(\\d+)/y/:b([^/]+)": { accepts },
+      "GET /four/:a(.+)/:b(.+)/:c(.+)/:d(.+)": { accepts },
     },
     serve: (app) => app.use((_request, response) => void response.send("free")),
     options: { app: express() },
@@ -52,6 +53,8 @@ it("a group of Express 4 that takes slashes counts as a wildcard", async () => {
   const ask = async (target: string) => (await sendTarget(shop, target)).status;
   expect(await ask("/files/x/y/".padEnd(1_000, "x"))).toBe(402);
   expect(await ask("/files/x/y/".padEnd(1_001, "x"))).toBe(400);
+  expect(await ask("/four/a/b/c/d".padEnd(40, "x"))).toBe(402);
+  expect(await ask("/four/a/b/c/d".padEnd(41, "x"))).toBe(400);
   expect(await ask("/pages/1/y/".padEnd(1_001, "x"))).toBe(402);
   expect(await ask("/pages/x/y/".padEnd(1_001, "x"))).toBe(200);
 });
