@@ -18,7 +18,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { chain, database, lease, pool, clock } = context;
   const { chainId } = chain;
   const { dialect } = database;
-  const { announced_from, finalized_number, told_from } = await readChain(database, chainId);
+  const { announced_from, finalized_number } = await readChain(database, chainId);
   const { number, timestampMs, finalized } = await pool.onEndpoint(
     async (endpoint) => {
       const head = await readHead(endpoint, { chain, pool });
@@ -37,15 +37,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
     timestampMs,
     finalized: Math.max(finalized, indexedFinal),
   };
-  // A fork with higher numbers was taken back: the blocks that replace it are new to receivers.
-  const isOfFork = announced_from !== null && told_from !== null && finalized + 1 < told_from;
-  const toldFrom = Math.max(announced_from ?? 0, finalized - chain.maxRewindBlocks);
-  const news = {
-    state: "history" as const,
-    head,
-    ...(isOfFork && { told_from: Math.min(told_from, toldFrom) }),
-    isProgress: false,
-  };
+  const news = { state: "history" as const, head, isProgress: false };
   await lease.write((transaction) => updateChain(transaction, dialect, { chainId, news }));
 
   await indexHistory(context, {
@@ -74,7 +66,10 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
         state: "live",
         problem: null,
         announced_from: announcedFrom,
-        ...(announced_from === null && { told_from: announcedFrom }),
+        ...(announced_from === null && {
+          told_from: announcedFrom,
+          told_after_ms: base.timestampMs,
+        }),
         isProgress: true,
       },
     });

@@ -17,7 +17,7 @@ export async function waitUntilDone(indexer: Indexer, request: number): Promise<
       .where("id", "=", request)
       .executeTakeFirst();
   await expect
-    .poll(readRequest, { timeout: 20_000, interval: 5 })
+    .poll(readRequest, { timeout: 60_000, interval: 5 })
     .not.toMatchObject({ done_at_ms: null });
 }
 

@@ -190,66 +190,86 @@ describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, c
       .toEqual(["transfer.included", "transfer.reverted", "transfer.included", "transfer.final"]);
   });
 
-  it("tell of no transfer that is older than the first hand-over, also where a rewind takes all back", async () => {
-    const devnet = await startUsedChain();
-    const receiver = await open();
-    const { indexer, webhooks } = await start(devnet, receiver.url);
-    const from = Number(await devnet.client.getBlockNumber()) - finalDepth + 1;
-    const recipient = devnet.accounts.others[0]?.address ?? "0x";
-    await webhooks.watch("deposits", [recipient]);
-    await devnet.mint({ to: recipient, amount: 7n });
-    await devnet.mine(finalDepth);
-    const types = () => receiver.firstOnes().map(({ type }) => type);
-    await expect.poll(types, patience).toEqual(["transfer.included", "transfer.final"]);
-    const { kysely, dialect } = await indexer.database();
-    const { chainId } = devnet;
-    const request = await addRequest(kysely, dialect, { chainId, kind: "rewind", from: 0 });
-    await waitUntilDone(indexer, request);
-    await expectExact(indexer, devnet, usdtOf(devnet));
-    await devnet.mint({ to: recipient, amount: 8n });
-    await devnet.mine(finalDepth);
-    await expect
-      .poll(() => believe(receiver.firstOnes()), patience)
-      .toEqual(await untilFinal(indexer, [recipient], from));
-    expect(receiver.received.filter(({ data }) => data.blockNumber < from)).toEqual([]);
-    expect(types().slice(0, 4)).toEqual([
-      "transfer.included",
-      "transfer.final",
-      "transfer.reverted",
-      "transfer.included",
-    ]);
-  });
+  it.each(["follows", "lags"])(
+    "tell of no transfer that is older than the first hand-over after a rewind of all, and a node that %s",
+    async (node) => {
+      const devnet = await startUsedChain();
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      const receiver = await open();
+      const { indexer, webhooks } = await start({ ...devnet, rpcUrl: proxy.url }, receiver.url);
+      const from = Number(await devnet.client.getBlockNumber()) - finalDepth + 1;
+      const recipient = devnet.accounts.others[0]?.address ?? "0x";
+      await webhooks.watch("deposits", [recipient]);
+      await devnet.mint({ to: recipient, amount: 7n });
+      await devnet.mine(finalDepth);
+      const types = () => receiver.firstOnes().map(({ type }) => type);
+      await expect.poll(types, patience).toEqual(["transfer.included", "transfer.final"]);
+      if (node === "lags") proxy.setUpstream((await startFork(devnet, 5n)).rpcUrl);
+      const { kysely, dialect } = await indexer.database();
+      const { chainId } = devnet;
+      const request = await addRequest(kysely, dialect, { chainId, kind: "rewind", from: 0 });
+      await waitUntilDone(indexer, request);
+      if (node === "lags") {
+        const indexedTo = async () => (await indexer.status()).chains[0]?.tokens[0]?.indexedTo;
+        await expect.poll(indexedTo, patience).toBe(5);
+        proxy.setUpstream(devnet.rpcUrl);
+      }
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      await devnet.mint({ to: recipient, amount: 8n });
+      await devnet.mine(finalDepth);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      await expect
+        .poll(() => believe(receiver.firstOnes()), patience)
+        .toEqual(await untilFinal(indexer, [recipient], from));
+      expect(receiver.received.filter(({ data }) => data.blockNumber < from)).toEqual([]);
+      expect(types().slice(0, 4)).toEqual([
+        "transfer.included",
+        "transfer.final",
+        "transfer.reverted",
+        "transfer.included",
+      ]);
+    },
+  );
 
-  it("tell of new blocks after a fork with higher numbers was taken back", async () => {
-    const devnet = await startUsedChain();
-    const from = Number(await devnet.client.getBlockNumber());
-    const ahead = await startFork(devnet, BigInt(from));
-    await ahead.mine(300);
-    const proxy = await startFaultProxy(ahead.rpcUrl);
-    const receiver = await open();
-    const indexer = await startFastIndexer({
-      rpcUrls: [proxy.url],
-      database: await createUrl(),
-      webhooks: [hook(receiver.url)],
-      chain: { maxRewindBlocks: 1_000 },
-    });
-    await expectExact(indexer, ahead, usdtOf(ahead));
-    const recipient = devnet.accounts.others[4]?.address ?? "0x";
-    await indexerWebhooks(await indexer.database()).watch("deposits", [recipient]);
-    await devnet.mint({ to: recipient, amount: 7n });
-    proxy.setUpstream(devnet.rpcUrl);
-    const { kysely, dialect } = await indexer.database();
-    // Read by history, as it is final already.
-    await devnet.mine(2 * finalDepth);
-    await addRequest(kysely, dialect, { chainId: devnet.chainId, kind: "rewind", from });
-    await expectExact(indexer, devnet, usdtOf(devnet));
-    await devnet.mint({ to: recipient, amount: 8n });
-    await devnet.mine(finalDepth);
-    await expect
-      .poll(() => believe(receiver.firstOnes()), patience)
-      .toEqual(await untilFinal(indexer, [recipient], from));
-    expect(receiver.firstOnes()).toHaveLength(4);
-  });
+  it.each([
+    ["is shorter than it", 2 * finalDepth],
+    ["has grown beyond it", 400],
+  ])(
+    "tell of new blocks after a fork with higher numbers was taken back, where the chain %s",
+    async (_, blocks) => {
+      const devnet = await startUsedChain();
+      const from = Number(await devnet.client.getBlockNumber()) + 1;
+      const ahead = await startFork(devnet, BigInt(from - 1));
+      await ahead.mine(300);
+      const proxy = await startFaultProxy(ahead.rpcUrl);
+      const receiver = await open();
+      const indexer = await startFastIndexer({
+        rpcUrls: [proxy.url],
+        database: await createUrl(),
+        webhooks: [hook(receiver.url)],
+        chain: { maxRewindBlocks: 1_000 },
+      });
+      await expectExact(indexer, ahead, usdtOf(ahead));
+      const recipient = devnet.accounts.others[4]?.address ?? "0x";
+      await indexerWebhooks(await indexer.database()).watch("deposits", [recipient]);
+      // New blocks are later than the final ones at the hand-over.
+      await devnet.client.increaseTime({ seconds: 600 });
+      await devnet.mint({ to: recipient, amount: 7n });
+      // Read by history, as it is final already.
+      await devnet.mine(blocks);
+      proxy.setUpstream(devnet.rpcUrl);
+      const { kysely, dialect } = await indexer.database();
+      await addRequest(kysely, dialect, { chainId: devnet.chainId, kind: "rewind", from });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      await devnet.mint({ to: recipient, amount: 8n });
+      await devnet.mine(finalDepth);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      await expect
+        .poll(() => believe(receiver.firstOnes()), patience)
+        .toEqual(await untilFinal(indexer, [recipient], from));
+      expect(receiver.firstOnes()).toHaveLength(4);
+    },
+  );
 
   it(
     "equal the index after random blocks, reorganisations and kills, with no event out of order",
