@@ -11,6 +11,7 @@ import { startFastIndexer, startFork, startUsedChain, usdtOf } from "../testing/
 
 /** A busy machine must not silence endpoints that have a vote. */
 const patient = { requestTimeoutMs: 12_000 };
+const patience = { timeout: 60_000 };
 
 describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
   it("verifies nothing of it when it is asked first, and is outvoted by two others", async () => {
@@ -41,7 +42,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await devnet.mine(finalDepth);
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expect
-      .poll(() => readChain(indexer), { timeout: 20_000 })
+      .poll(() => readChain(indexer), patience)
       .toMatchObject({ health: "healthy", doubtedFrom: undefined });
 
     // Back on the chain of the others, it is believed again, also alone.
@@ -68,7 +69,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
     await expectExact(indexer, devnet, usdtOf(devnet), { fromBlock: BigInt(startBlock) });
     await expect
-      .poll(() => readChain(indexer), { timeout: 20_000 })
+      .poll(() => readChain(indexer), patience)
       .toMatchObject({ health: "healthy", state: "live", doubtedFrom: undefined });
   });
 
@@ -132,7 +133,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
       chain: { ...patient, verifyAfterMs: 50, tokens },
     });
     const verifiedTo = async () => (await readChain(indexer))?.tokens[0]?.verifiedTo ?? 0;
-    await expect.poll(verifiedTo, { timeout: 60_000 }).toBeGreaterThan(forkedAt);
+    await expect.poll(verifiedTo, patience).toBeGreaterThan(forkedAt);
     second.mend();
     third.mend();
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
@@ -236,7 +237,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     const before = balances(first);
     const others = balances(second) + balances(third);
     await expect
-      .poll(() => balances(second) + balances(third) - others, { timeout: 20_000 })
+      .poll(() => balances(second) + balances(third) - others, patience)
       .toBeGreaterThan(10);
     expect(balances(first)).toBe(before);
     expect(found).toEqual([]);
@@ -264,9 +265,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     const before = votes();
     const expectPolls = async () => {
       const polls = first.requests.length;
-      await expect
-        .poll(() => first.requests.length - polls, { timeout: 20_000 })
-        .toBeGreaterThan(40);
+      await expect.poll(() => first.requests.length - polls, patience).toBeGreaterThan(40);
     };
     await expectPolls();
     expect(votes()).toBe(before);
@@ -322,7 +321,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
         chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 100 },
       });
       const indexedTo = async () => (await readChain(indexer))?.tokens[0]?.indexedTo;
-      await expect.poll(indexedTo, { timeout: 30_000 }).toBe(forkedAt);
+      await expect.poll(indexedTo, patience).toBe(forkedAt);
       await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
       await devnet.mine(finalDepth);
       await expectExact(indexer, devnet, usdtOf(devnet));
@@ -357,13 +356,11 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
       ...scene,
       chain: { ...patient, maxRewindBlocks: 20, verifyAfterMs: 100 },
     });
-    await expect
-      .poll(async () => (await readChain(indexer))?.state, { timeout: 30_000 })
-      .toBe("history");
+    await expect.poll(async () => (await readChain(indexer))?.state, patience).toBe("history");
     second.mend();
     third.mend();
     const indexedTo = async () => (await readChain(indexer))?.tokens[0]?.indexedTo;
-    await expect.poll(indexedTo, { timeout: 30_000 }).toBe(forkedAt);
+    await expect.poll(indexedTo, patience).toBe(forkedAt);
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
     await devnet.mine(finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
@@ -420,9 +417,7 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     first.cut();
     const votes = second.requests.length;
     const { kysely } = await indexer.database();
-    await expect
-      .poll(() => second.requests.length - votes, { timeout: 30_000 })
-      .toBeGreaterThan(40);
+    await expect.poll(() => second.requests.length - votes, patience).toBeGreaterThan(40);
     expect(await kysely.selectFrom("indexer_requests").select("kind").execute()).toEqual([]);
     expect(await indexedTo()).toBe(before);
   });
@@ -444,16 +439,14 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await expectExact(indexer, devnet, usdtOf(devnet));
     await fork.mine(5);
     proxy.setUpstream(fork.rpcUrl);
-    await expect
-      .poll(async () => (await readChain(indexer))?.doubtedFrom, { timeout: 20_000 })
-      .toBeDefined();
+    await expect.poll(async () => (await readChain(indexer))?.doubtedFrom, patience).toBeDefined();
     const chain = await readChain(indexer);
     expect(chain).toMatchObject({ health: "unhealthy", state: "live" });
     expect(chain?.lagBlocks).toBeGreaterThanOrEqual(2 * finalDepth);
 
     proxy.setUpstream(devnet.rpcUrl);
     await expect
-      .poll(() => readChain(indexer), { timeout: 20_000 })
+      .poll(() => readChain(indexer), patience)
       .toMatchObject({ doubtedFrom: undefined, state: "live", health: "healthy", lagBlocks: 0 });
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
@@ -502,7 +495,7 @@ async function expectUnverified(
         if (verifiedTo > forkedAt) return `verified up to ${verifiedTo}, forked at ${forkedAt}`;
         return sign(chain) ? "sign" : "no sign";
       },
-      { timeout: 20_000, interval: 20 },
+      { ...patience, interval: 20 },
     )
     .toBe("sign");
   return chain;
