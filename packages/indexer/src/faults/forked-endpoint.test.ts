@@ -389,6 +389,38 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 
+  it("is not let in while the others are silent: final transfers stay final", async () => {
+    const { devnet, fork } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(fork.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 100 },
+    });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    second.cut();
+    third.cut();
+    const votes = () =>
+      first.requests
+        .flat()
+        .filter(({ method, params }) => method === "eth_getBlockByNumber" && params[0] !== "latest")
+        .length;
+    const before = votes();
+    await expect.poll(() => votes() - before, { timeout: 60_000 }).toBeGreaterThan(5);
+    expect(await readChain(indexer)).toMatchObject({ state: "live", doubtedFrom: undefined });
+    const { address } = devnet.accounts.seller;
+    const asked = { ...usdtOf(devnet), address, fromMs: 0, sort: "asc", limit: 10 } as const;
+    expect(await indexer.readTransfers(asked)).toMatchObject([{ finalized: true }]);
+  });
+
   it("is none that has stopped: two of these take no true block back while the first is silent", async () => {
     const devnet = await startUsedChain();
     const stopped = await startFork(devnet, await devnet.client.getBlockNumber());

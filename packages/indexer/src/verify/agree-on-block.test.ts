@@ -1,4 +1,5 @@
 import { createRpcPool } from "@coinslot/chain";
+import type { Devnet } from "@coinslot/devnet";
 import type { Transaction } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
@@ -17,14 +18,8 @@ it("outvotes no endpoint where the writer has ended since the answers", async ()
   const fork = await startFork(devnet, 5n);
   await fork.mine(30);
   const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
-  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
-  const indexer = createIndexer(configuration);
-  onTestFinished(() => indexer.close());
-  const database = await indexer.database();
-  const [chain] = readConfiguration(configuration).chains;
-  if (chain === undefined) throw new Error("No chain");
-  const pool = createRpcPool({ chainId: devnet.chainId, rpcUrls });
-  onTestFinished(() => pool.close());
+  const context = await openContext(rpcUrls);
+  const { pool, outvoted } = context;
   const writer = new AbortController();
   let answers = 0;
   const ending = pool.endpoints.map((endpoint) => ({
@@ -36,10 +31,7 @@ it("outvotes no endpoint where the writer has ended since the answers", async ()
       return outcomes;
     },
   }));
-  const { number, hash } = await devnet.client.getBlock();
-  const top = { number: Number(number), hash };
-  const outvoted = new Set<number>();
-  const context = { chain, database, logger: silentLogger, pool, outvoted };
+  const top = await newestOf(devnet);
   await agreeOnBlock(context, top, writer.signal);
   expect([...outvoted]).toEqual([1]);
   outvoted.clear();
@@ -65,26 +57,30 @@ it("has no true block taken back by gateways whose votes are of nodes that lag",
       reply(await forward());
     });
   const rpcUrls = [devnet.rpcUrl, ...gateways.map(({ url }) => url)];
-  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
-  const indexer = createIndexer(configuration);
-  onTestFinished(() => indexer.close());
-  const [chain] = readConfiguration(configuration).chains;
-  if (chain === undefined) throw new Error("No chain");
-  const pool = createRpcPool({ chainId: chain.chainId, rpcUrls });
-  onTestFinished(() => pool.close());
-  const { number, hash } = await devnet.client.getBlock();
   const agreement = await agreeOnBlock(
-    {
-      chain,
-      database: await indexer.database(),
-      logger: silentLogger,
-      pool,
-      outvoted: new Set<number>(),
-    },
-    { number: Number(number), hash },
+    await openContext(rpcUrls),
+    await newestOf(devnet),
     new AbortController().signal,
   );
   expect(agreement).not.toHaveProperty("deniedAbove");
+});
+
+it("has nothing decided by outvoted endpoints that differ, or lack the block", async () => {
+  const devnet = await startUsedChain();
+  const head = await devnet.client.getBlockNumber();
+  const fork = await startFork(devnet, head - 1n);
+  await fork.mine(30);
+  const late = await startFork(devnet, head);
+  await devnet.mine(3);
+  const { signal } = new AbortController();
+  const among = async (rpcUrls: string[], before: number[]) => {
+    const context = await openContext(rpcUrls, before);
+    await agreeOnBlock(context, await newestOf(devnet), signal);
+    return [...context.outvoted];
+  };
+  expect(await among([fork.rpcUrl, "http://127.0.0.1:1"], [1])).toEqual([1]);
+  expect(await among([devnet.rpcUrl, fork.rpcUrl, fork.rpcUrl], [2, 3])).toEqual([2, 3]);
+  expect(await among([late.rpcUrl, devnet.rpcUrl], [1, 2])).toEqual([1]);
 });
 
 it("has denied blocks taken back once, also behind another request", async () => {
@@ -92,23 +88,11 @@ it("has denied blocks taken back once, also behind another request", async () =>
   const fork = await startFork(devnet, await devnet.client.getBlockNumber());
   await fork.mine(200);
   const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
-  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
-  const indexer = createIndexer(configuration);
-  onTestFinished(() => indexer.close());
-  const database = await indexer.database();
-  const { kysely, dialect } = database;
-  const [chain] = readConfiguration(configuration).chains;
-  if (chain === undefined) throw new Error("No chain");
-  const { chainId } = chain;
-  const pool = createRpcPool({ chainId, rpcUrls });
-  onTestFinished(() => pool.close());
-  const { number, hash } = await fork.client.getBlock();
+  const opened = await openContext(rpcUrls);
+  const { kysely, dialect } = opened.database;
+  const { chainId } = opened.chain;
   const context = {
-    chain,
-    database,
-    logger: silentLogger,
-    pool,
-    outvoted: new Set<number>(),
+    ...opened,
     tokens: [{ id: 1 }],
     rewrites: { count: 0 },
     lease: {
@@ -118,8 +102,26 @@ it("has denied blocks taken back once, also behind another request", async () =>
   };
   await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
   const { signal } = new AbortController();
-  await voteOnFinal(context, { number: Number(number), hash }, signal);
-  await voteOnFinal(context, { number: Number(number), hash }, signal);
+  const top = await newestOf(fork);
+  await voteOnFinal(context, top, signal);
+  await voteOnFinal(context, top, signal);
   const requests = await kysely.selectFrom("indexer_requests").select("kind").execute();
   expect(requests.map(({ kind }) => kind)).toEqual(["verify", "rewind"]);
 });
+
+async function openContext(rpcUrls: string[], outvoted: readonly number[] = []) {
+  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
+  const indexer = createIndexer(configuration);
+  onTestFinished(() => indexer.close());
+  const [chain] = readConfiguration(configuration).chains;
+  if (chain === undefined) throw new Error("No chain");
+  const pool = createRpcPool({ chainId: chain.chainId, rpcUrls });
+  onTestFinished(() => pool.close());
+  const database = await indexer.database();
+  return { chain, database, logger: silentLogger, pool, outvoted: new Set(outvoted) };
+}
+
+async function newestOf({ client }: Devnet) {
+  const { number, hash } = await client.getBlock();
+  return { number: Number(number), hash };
+}

@@ -32,8 +32,9 @@ interface Vote {
  * its own would otherwise verify that fork, as its readings agree with each other.
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
- * An endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated
- * until another one answers. One with its head below the block votes about the newest known block
+ * Outvoted endpoints that differ outvote no other one, and stay so while the others are silent. An
+ * endpoint that does not answer has no vote. A lone voter decides, and the vote is repeated until
+ * another one answers. One with its head below the block votes about the newest known block
  * that it reaches. So does one whose newest final block is below, by its `finalized` tag. Higher
  * blocks wait for it: what one endpoint alone calls final is not. Two whose heads are far below the
  * block deny it, unless more have it: those are outvoted. Those that lag, or
@@ -60,17 +61,17 @@ export async function agreeOnBlock(
   const differing = votes.filter(({ isSame }) => !isSame);
   const deniedAbove = await findDenied(context, agreeing, top);
   signal.throwIfAborted();
-  if (differing.length !== agreeing.length) {
-    const isMajority = agreeing.length > differing.length;
-    for (const { endpoint, isSame, block } of votes)
-      if (isSame === isMajority && !(deniedAbove !== undefined && block === top))
-        outvoted.delete(endpoint);
-      else if (!outvoted.has(endpoint)) {
-        outvoted.add(endpoint);
-        const facts = { chain: chain.name, endpoint, block: top.number };
-        logger.error(facts, "An endpoint is not read: most others deny its final block");
-      }
-  }
+  if (agreeing.length > differing.length) {
+    const having = agreeing.filter(({ block }) => block === top);
+    const below = agreeing.filter(({ block }) => block !== top);
+    const isDenied = deniedAbove !== undefined;
+    for (const { endpoint } of isDenied ? below : having) outvoted.delete(endpoint);
+    outvote(isDenied ? [...differing, ...having] : differing);
+  } else if (
+    differing.length > agreeing.length &&
+    differing.some(({ endpoint }) => !outvoted.has(endpoint))
+  )
+    outvote(agreeing);
   if (differing.length > 0 && differing.length >= agreeing.length) {
     const details = differing.map(({ endpoint }) => `endpoint ${endpoint} has another`).join(", ");
     return {
@@ -96,6 +97,15 @@ export async function agreeOnBlock(
     isShared: agreeing.length > 1 && !isAlone,
     problem: isAlone ? `${above} are ${standing} endpoint ${first.endpoint} alone` : undefined,
   };
+
+  function outvote(minority: readonly Vote[]): void {
+    for (const { endpoint } of minority) {
+      if (outvoted.has(endpoint)) continue;
+      outvoted.add(endpoint);
+      const facts = { chain: chain.name, endpoint, block: top.number };
+      logger.error(facts, "An endpoint is not read: most others deny its final block");
+    }
+  }
 }
 
 /** The newest block of the two that deny the block of the question; undefined: it is not denied. */
