@@ -9,6 +9,12 @@ import type { SyncEvent } from "./sync-event.ts";
 
 export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
 
+/** The part of a chain's context that a decision needs. */
+type Doubted = Pick<ChainContext, "database" | "logger" | "rewrites"> & {
+  chain: Pick<ChainContext["chain"], "chainId" | "name" | "maxRewindBlocks" | "verifyAfterMs">;
+  lease: Pick<ChainContext["lease"], "write">;
+};
+
 /**
  * Decides about a final block that is another one at every endpoint. It is doubted first, for an
  * endpoint may be on a fork for a while. It stays in doubt while an endpoint does not answer. A
@@ -17,7 +23,7 @@ export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
  * rewinds it.
  */
 export async function settleDoubt(
-  context: ChainContext,
+  context: Doubted,
   event: BeyondFinality,
   {
     endpoint,
@@ -40,8 +46,9 @@ export async function settleDoubt(
   // Blocks that were never verified were not final. A stopped chain waits for its command.
   const verifiedTo = state === "stopped" ? base.number : await findVerifiedTo(kysely, chainId);
   const top = Math.min(base.number, verifiedTo);
-  // Without a common block everything goes.
-  const kept = common?.number ?? (await findLowestIndexed(kysely, chainId)) - 1;
+  // Without a common block everything goes, also known blocks below those that a reindex forgot.
+  const lowest = Math.min(doubtedFrom, await findLowestIndexed(kysely, chainId));
+  const kept = common?.number ?? lowest - 1;
   const depth = Math.max(0, top - kept);
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
   const isTooDeep = depth > maxRewindBlocks;
