@@ -66,19 +66,21 @@ async function verifyAgain(
 
 /**
  * Blocks that were read twice count as read once from now on. The request, which is done, keeps the
- * newest of them: they were final, so no rewind without a command may go deep below it.
+ * newest of them: they were final, so no rewind without a command may go deep below it. `atLeast`:
+ * what a request that was done before keeps already.
  */
 async function unverify(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
   request: WriterRequest,
+  atLeast = 0,
 ): Promise<void> {
   const tokenIds = await findTokenIds(transaction, request.chain_id, request.token_id);
   const range = rangeOfRequest(request);
   const verifiedTo = await findVerifiedTo(transaction, request.chain_id);
   await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
   await endRequest(transaction, dialect, request.id, {
-    next_block: Math.min(range.next, verifiedTo + 1),
+    next_block: Math.max(atLeast, Math.min(range.next, verifiedTo + 1)),
   });
 }
 
@@ -108,8 +110,8 @@ async function reindex(
     const again = { chainId, kind: "verify", tokenId, from, next } as const;
     // A reindex that has failed begins anew.
     const before = await findVerifyAfter(transaction, request);
-    const id = before ?? (await addRequest(transaction, dialect, again));
-    await unverify(transaction, dialect, { ...request, id });
+    const id = before?.id ?? (await addRequest(transaction, dialect, again));
+    await unverify(transaction, dialect, { ...request, id }, before?.next_block ?? 0);
   });
   for (const tokenId of tokenIds) {
     let next = Math.min(range.next, findKept(tokenId));

@@ -65,6 +65,31 @@ describe.each(engines)("blocks to be verified again, on $engine", ({ createUrl }
     expect(requests.map(({ kind }) => kind)).toEqual(["reindex", "verify"]);
   });
 
+  it("count as far as a later verify had them, after a reindex of fewer that waited", async () => {
+    const { database, include, verify } = await openIndex(await createUrl());
+    for (const number of [1, 2, 3]) {
+      await include(number, `${number}`, [{ transaction: "a" }]);
+      await verify(number);
+    }
+    const { kysely, dialect } = database;
+    const lease = {
+      write: <T>(run: (transaction: Transaction<IndexerSchema>) => Promise<T>) =>
+        kysely.transaction().execute(run),
+    };
+    const chain = { chainId: handMadeChain, name: "devnet" };
+    const context = { chain, tokens: [], database, lease, logger: silentLogger };
+    const chainId = handMadeChain;
+    await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0, next: 2 });
+    await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
+    for (const isDoubted of [true, false]) {
+      const request = await readNextRequest(kysely, { chainId, isDoubted });
+      if (request === undefined) throw new Error("No request");
+      const { signal } = new AbortController();
+      await runRequest({ ...context, rewrites: { count: 0 } }, request, signal);
+      expect(await findVerifiedTo(kysely, chainId)).toBe(3);
+    }
+  });
+
   it("count also of a token that is not configured any more", async () => {
     const devnet = await startUsedChain();
     const indexer = await startFastIndexer({

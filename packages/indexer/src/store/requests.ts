@@ -59,10 +59,10 @@ export async function readNextRequest(
 export async function findVerifyAfter(
   transaction: Transaction<IndexerSchema>,
   { id, chain_id, token_id, from_block }: WriterRequest,
-): Promise<number | undefined> {
-  const row = await transaction
+): Promise<Pick<WriterRequest, "id" | "next_block"> | undefined> {
+  return transaction
     .selectFrom("indexer_requests")
-    .select("id")
+    .select(["id", "next_block"])
     .where("chain_id", "=", chain_id)
     .where("kind", "=", "verify")
     .where("token_id", token_id === null ? "is" : "=", token_id)
@@ -71,7 +71,6 @@ export async function findVerifyAfter(
     .where("done_at_ms", "is not", null)
     .limit(1)
     .executeTakeFirst();
-  return row?.id;
 }
 
 /** Returns whether a rewind of the chain waits to be done, whatever waits before it. */
