@@ -67,7 +67,10 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
    */
   async function prepare(): Promise<void> {
     const newest = await findFinalBlock(context.database.kysely, chain.chainId);
-    if (newest !== undefined) await voteOnFinal(context, newest, signal);
+    if (newest !== undefined) {
+      await voteOnFinal(context, newest, signal);
+      history.voted(newest);
+    }
     await openings.find();
   }
 
@@ -89,6 +92,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     }
     const window = await readWindow(kysely, chain.chainId);
     if (!isNotEmpty(window)) return history.step();
+    // Second readings vote, too, and about no block above the base.
+    history.voted(window[0]);
     // An outvoted endpoint's fork is left also for a shorter chain.
     if (headEndpoint !== undefined && outvoted.has(headEndpoint)) headEndpoint = undefined;
     const isStale = clock.now() - changedAt > chain.staleAfterMs;

@@ -421,6 +421,47 @@ describe.each(enginesByDay)("an endpoint on a fork of its own, on $engine", ({ c
     expect(await indexer.readTransfers(asked)).toMatchObject([{ finalized: true }]);
   });
 
+  it("is asked again after a start in history, where the others die at once", async () => {
+    const { devnet, fork } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const database = await createUrl();
+    const before = await startFastIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(before, devnet, usdtOf(devnet));
+    await before.close();
+    const reader = createIndexer({
+      chains: [devnetChain({ rpcUrls: [devnet.rpcUrl] })],
+      database,
+    });
+    onTestFinished(() => reader.close());
+    const { kysely } = await reader.database();
+    await kysely.deleteFrom("indexer_window").execute();
+    await kysely.updateTable("indexer_chains").set({ state: "history" }).execute();
+    const first = await startFaultProxy(fork.rpcUrl);
+    const others = [await startFaultProxy(devnet.rpcUrl), await startFaultProxy(devnet.rpcUrl)];
+    let votes = 0;
+    for (const other of others) {
+      let hasVoted = false;
+      other.set(async ({ calls, forward, reply, response }) => {
+        if (hasVoted) return void response.destroy();
+        reply(await forward());
+        hasVoted = calls.some(
+          ({ method, params }) => method === "eth_getBlockByNumber" && params[0] !== "latest",
+        );
+        if (hasVoted) votes += 1;
+      });
+    }
+    const indexer = await startFastIndexer({
+      rpcUrls: [first.url, ...others.map(({ url }) => url)],
+      database,
+      chain: { ...patient, verifyAfterMs: 100 },
+    });
+    await expect.poll(() => votes, { timeout: 30_000 }).toBe(2);
+    first.setUpstream(devnet.rpcUrl);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
   it("is none that has stopped: two of these take no true block back while the first is silent", async () => {
     const devnet = await startUsedChain();
     const stopped = await startFork(devnet, await devnet.client.getBlockNumber());

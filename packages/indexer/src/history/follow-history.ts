@@ -20,6 +20,8 @@ export interface HistoryFollower {
   step(): Promise<void>;
   /** Blocks were taken back. */
   reset(): void;
+  /** A vote elsewhere was about this block, or about one below it. */
+  voted(block: BlockId): void;
 }
 
 /**
@@ -40,7 +42,6 @@ export function createHistoryFollower(
   let suspect: BlockId | undefined;
   /**
    * The time and the block of the last vote. Votes have a pace of their own: rounds may be short.
-   * One was held before the first step.
    */
   let lastVote = { at: clock.now(), block: Number.POSITIVE_INFINITY };
 
@@ -68,8 +69,12 @@ export function createHistoryFollower(
     if (state !== "stopped") await vote(newest, signal);
   }
 
+  function voted({ number }: BlockId): void {
+    lastVote = { at: clock.now(), block: number };
+  }
+
   async function vote(block: BlockId, voting: AbortSignal): Promise<void> {
-    lastVote = { at: clock.now(), block: block.number };
+    voted(block);
     await voteOnFinal(context, block, voting);
   }
 
@@ -136,5 +141,6 @@ export function createHistoryFollower(
     reset() {
       suspect = undefined;
     },
+    voted,
   };
 }
