@@ -64,3 +64,15 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     settleReportedAt: new Map(),
   };
 }
+
+/**
+ * Claims become smaller after some were reverted, and have one row at least.
+ *
+ * @param largest rows of the largest one that was reverted
+ */
+export function halveRows({ maxRows }: Pick<ClaimMemory, "maxRows">, largest: number): void {
+  if (largest <= 1) return;
+  for (const [authorizer, rows] of maxRows) {
+    maxRows.set(authorizer, Math.max(1, Math.floor(Math.min(rows, largest) / 2)));
+  }
+}

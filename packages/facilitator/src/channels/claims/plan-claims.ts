@@ -14,7 +14,7 @@ import type { ChannelsContext } from "../channels-context.ts";
 import { isActive } from "./channel-activity.ts";
 import { type ClaimCandidate, chooseClaims } from "./choose-claims.ts";
 import { divideRows, isLastChance, readClaimTime } from "./claim-deadlines.ts";
-import type { ClaimMemory } from "./claim-memory.ts";
+import { type ClaimMemory, halveRows } from "./claim-memory.ts";
 import { isResting, maxRestMsOf, restPaid } from "./claim-rests.ts";
 import { dropPaid } from "./drop-paid.ts";
 import { measureClaims } from "./measure-claims.ts";
@@ -156,12 +156,7 @@ async function endClaims(
     backOff(memory.rests, channelId, { now: clock.now(), maxMs });
     reverted.set(transactionId, (reverted.get(transactionId) ?? 0) + 1);
   }
-  const largest = Math.max(0, ...reverted.values());
-  if (largest > 1) {
-    for (const [authorizer, rows] of memory.maxRows) {
-      memory.maxRows.set(authorizer, Math.floor(Math.min(rows, largest) / 2));
-    }
-  }
+  halveRows(memory, Math.max(0, ...reverted.values()));
   if (reverted.size > 0) {
     logger.warn(
       { network, transactions: reverted.size },
