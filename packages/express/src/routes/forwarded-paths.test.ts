@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { type Listening, listen } from "@coinslot/devnet";
 import type { Request } from "express";
 import { afterEach, describe, expect, it } from "vitest";
@@ -87,6 +87,28 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ name
     const { status, answer } = await sendTarget(shop, target);
     expect(answer).not.toContain(content);
     expect(status).toBe(402);
+  });
+
+  it.each([
+    "/zz//../files/b%3F",
+    "/zz//../files/b%23a",
+    "/zz//../fil%09es/b",
+    "/files//../files/b%3F",
+    "/zz/%2F../files/b%3F",
+    "/zz%2F%2F../files/b%3F",
+    "/zz//..%2Ffiles/b%3Fa",
+  ])("sells %s, which does so once it is decoded and normalised", async (target) => {
+    const decoded = ({ path }: Request) => decodeURIComponent(path);
+    for (const pathOf of [
+      (request: Request) => posix.normalize(decoded(request)),
+      (request: Request) => decoded(request).replace(/\/+/g, "/"),
+      ({ path }: Request) => decodeURIComponent(posix.normalize(path)),
+    ]) {
+      const shop = await openFetching(pathOf);
+      const { status, answer } = await sendTarget(shop, target);
+      expect(answer).not.toContain(content);
+      expect(status).toBe(402);
+    }
   });
 
   it.each([

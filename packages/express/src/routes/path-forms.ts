@@ -56,6 +56,8 @@ const dropped = /(?<![\0- ])[\0- ]+$|[\t\n\r]|[?#].*/gs;
 /** Signs that the URL standard reads in its own way, plain or decoded. */
 const fetchedUnlike = /\/[./]|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
 const slash = /[/\\]/;
+/** Of a decoded path, what the URL standard leaves out or cuts. */
+const leftOut = /[\t\n\r?#]/;
 const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
 /** Runs of slashes as the URL standard reads them, each with the host that may follow. */
@@ -208,16 +210,22 @@ export function pathOf(target: string): string {
 
 /**
  * Paths decoded once, with single slashes and no dot segments. A backslash is a slash to some
- * servers, and to a file system of Unix a character of a name.
+ * servers, and to a file system of Unix a character of a name. A handler may fetch such a path, of
+ * which the URL standard leaves a part out.
  */
 function normalReadings(paths: Iterable<string>): string[][] {
   const decoded = [...new Set([...paths].map(decode))];
   const spellings = new Set(decoded.flatMap((each) => [each.replaceAll("\\", "/"), each]));
   return [...spellings].flatMap((each) => {
-    const forms = normalForms(each);
+    const normal = normalise(each);
+    const forms = formsOf(normal);
     // The URL standard ends these in a slash, and Node's `path` does not.
-    const isFolder = /\/\.{1,2}$/.test(each) && forms[0] !== "/";
-    return isFolder ? [forms, forms.map((form) => form.slice(0, -1))] : [forms];
+    const isFolder = /\/\.{1,2}$/.test(each) && normal !== "/";
+    return [
+      forms,
+      ...(isFolder ? [forms.map((form) => form.slice(0, -1))] : []),
+      ...(leftOut.test(normal) ? [formsOf(normalise(decode(fetchedPath(normal))))] : []),
+    ];
   });
 }
 
@@ -236,7 +244,7 @@ function fetchedReadings(path: string): string[][] {
       const fetched = fetchedPath(rest);
       // The server that is asked may read a host, too. Those of the path itself are left out above.
       const all = fetched === rest ? [fetched] : withoutHosts(fetched);
-      const forms = [...all.map((each) => [each]), normalForms(rest)];
+      const forms = [...all.map((each) => [each]), formsOf(normalise(rest))];
       return forms.map((each) => each.map((form) => mount + form));
     }),
   );
@@ -278,14 +286,18 @@ function segmentsOf(path: string): string[] {
   return path.split(slash).map((part) => part.replace(dropped, ""));
 }
 
-/** A decoded path with single slashes and no dot segments; plainly, and encoded again. */
-function normalForms(decoded: string): string[] {
+/** A decoded path with single slashes and no dot segments. */
+function normalise(decoded: string): string {
   const segments: string[] = [];
   for (const segment of decoded.split("/")) {
     if (segment === "..") segments.pop();
     else if (segment !== "" && segment !== ".") segments.push(segment);
   }
-  const plain = `/${segments.join("/")}${/\/\.{0,2}$/.test(decoded) && segments.length > 0 ? "/" : ""}`;
+  return `/${segments.join("/")}${/\/\.{0,2}$/.test(decoded) && segments.length > 0 ? "/" : ""}`;
+}
+
+/** A decoded path plainly, and encoded again. */
+function formsOf(plain: string): string[] {
   return [plain.replaceAll("?", "%3F").replaceAll("#", "%23"), encode(plain)];
 }
 

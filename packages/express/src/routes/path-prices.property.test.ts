@@ -68,8 +68,8 @@ function routeOf(path: string, price: number): Route {
   return { key: `GET ${path}`, verb: "GET", path, ...terms };
 }
 
-/** A target that no route's handler reads in another way. */
-const parameters = /^(?:[\w/]|%61|%2f)*$/i;
+/** A target that no route's handler reads in another way. Behind a run of slashes may be a host. */
+const parameters = /^(?!.*(?:\/|%2f){2})(?:[\w/]|%61|%2f)*$/i;
 
 /** The path of a parameter's handler, with its parameters as parts of the path, or its wildcard. */
 function spell(path: string, params: Record<string, unknown>): string {
