@@ -18,7 +18,8 @@ export function readSettingsFile(
   if (path === undefined) return {};
   let content: unknown;
   try {
-    content = parse(readFileSync(path, "utf8"));
+    // Its warnings would print lines of the file, on their own way to the terminal.
+    content = parse(readFileSync(path, "utf8"), { logLevel: "error" });
   } catch (error) {
     tell(`${path}: cannot be read as YAML or JSON${describePlace(error)}`);
     return {};

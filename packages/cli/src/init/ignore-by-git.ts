@@ -50,7 +50,7 @@ async function isIgnored(folder: string, pattern: string): Promise<boolean> {
 
 /**
  * Resolves to whether the lines are in the file. A folder may come from a stranger: a link in it
- * would lead to any file of this user. Git reads no rules through one.
+ * would lead to any file of this user. Git reads no rules through a symbolic one.
  */
 async function append(folder: string, lines: readonly string[]): Promise<boolean> {
   const before = readIgnored(folder);
@@ -60,6 +60,7 @@ async function append(folder: string, lines: readonly string[]): Promise<boolean
   try {
     const file = await open(join(folder, ".gitignore"), flags);
     try {
+      if ((await file.stat()).nlink > 1) return false;
       await file.writeFile(`${separator}${lines.join("\n")}\n`);
     } finally {
       await file.close();

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import {
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -126,19 +127,23 @@ describe("coinslot init", () => {
     });
   });
 
-  it("does not write through a link in place of .gitignore, and warns", async () => {
-    await inFolder(async (folder) => {
-      const checkout = join(folder, "checkout");
-      mkdirSync(checkout);
-      const other = join(folder, "profile");
-      writeFileSync(other, "kept");
-      symlinkSync(other, join(checkout, ".gitignore"));
-      const { code, err } = await runCoinslot(["init"], { folder: checkout });
-      expect(code).toBe(exitCode.done);
-      expect(readFileSync(other, "utf8")).toBe("kept");
-      expect(err).toContain(".gitignore cannot be written, or is a link");
-    });
-  });
+  it.each([false, true])(
+    "does not write through a link in place of .gitignore, and warns (hard: %s)",
+    async (isHard) => {
+      await inFolder(async (folder) => {
+        const checkout = join(folder, "checkout");
+        mkdirSync(checkout);
+        const other = join(folder, "profile");
+        writeFileSync(other, "kept");
+        if (isHard) linkSync(other, join(checkout, ".gitignore"));
+        else symlinkSync(other, join(checkout, ".gitignore"));
+        const { code, err } = await runCoinslot(["init"], { folder: checkout });
+        expect(code).toBe(exitCode.done);
+        expect(readFileSync(other, "utf8")).toBe("kept");
+        expect(err).toContain(".gitignore cannot be written, or is a link");
+      });
+    },
+  );
 
   it("moves a link in place of .env aside, and leaves the mode of its target", async () => {
     await inFolder(async (folder) => {

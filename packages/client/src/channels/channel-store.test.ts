@@ -164,13 +164,16 @@ describe("the store of channels", () => {
     expect(await readFile(inFolder("other"), "utf8")).toBe("kept");
   });
 
-  it("opens no file whose journal has another name, such as the file", async () => {
+  it.each(["-journal", "-wal", "-shm"])("writes into no other file by its %s", async (suffix) => {
     const file = inFolder("channels.db");
     await writeFile(file, "");
-    await link(file, `${file}-journal`);
+    await writeFile(inFolder("other"), "kept");
+    await link(inFolder("other"), file + suffix);
     await expect(openChannelStore(file)).rejects.toMatchObject({
       code: "channel_file_unavailable",
+      message: expect.stringContaining("hard link"),
     });
+    expect(await readFile(inFolder("other"), "utf8")).toBe("kept");
   });
 
   it.each(["-journal", "-wal", "-shm"])("waits for no pipe in place of its %s", async (suffix) => {

@@ -3,25 +3,22 @@ import { PaymentError } from "../payment-error.ts";
 import { hasCode } from "./own-file.ts";
 
 /**
- * Looks at the files beside a database before SQLite opens it. A folder of unknown origin may hold
- * any of them. Another process must not exchange them meanwhile.
+ * Looks at the files beside a database before SQLite opens it, and writes into them. A folder of
+ * unknown origin may hold any of them. Another process must not exchange them meanwhile.
  *
  * @param path real path of the database
  * @throws PaymentError `channel_file_unavailable` if one is a pipe, a folder or a link. A pipe is
- * read without an end. Also if the journal names a super-journal: SQLite deletes that file
+ * read without an end. Another name of a file may be one of this user's other files. Also if the
+ * journal names a super-journal: SQLite deletes that file
  */
 export async function refuseForeignFiles(path: string): Promise<void> {
   for (const file of [`${path}-journal`, `${path}-wal`, `${path}-shm`]) {
     const found = await lstat(file).catch(() => undefined);
-    if (found === undefined || found.isFile()) continue;
-    throw new PaymentError("channel_file_unavailable", `${file} is not a regular file: remove it`);
+    if (found === undefined || (found.isFile() && found.nlink === 1)) continue;
+    const fault = found.isFile() ? "has another name (a hard link)" : "is not a regular file";
+    throw new PaymentError("channel_file_unavailable", `${file} ${fault}: remove it`);
   }
-  const { end, links } = await readJournal(`${path}-journal`);
-  // Of one file with the database, its pages could write the name where it is read later.
-  if (links > 1) {
-    const text = `${path}-journal has another name (a hard link)`;
-    throw new PaymentError("channel_file_unavailable", text);
-  }
+  const end = await readEnd(`${path}-journal`);
   if (!end.subarray(8).equals(magic) || end.readUInt32BE(0) === 0) return;
   throw new PaymentError(
     "channel_file_unavailable",
@@ -33,15 +30,14 @@ export async function refuseForeignFiles(path: string): Promise<void> {
 const endBytes = 16;
 const magic = Buffer.from("d9d505f920a163d7", "hex");
 
-/** Its last bytes, or zeros where it has not so many. Also the number of its names. */
-async function readJournal(path: string): Promise<{ end: Buffer; links: number }> {
+/** The last bytes of a file, or zeros where it has not so many, or is not there. */
+async function readEnd(path: string): Promise<Buffer> {
   const end = Buffer.alloc(endBytes);
   try {
     const handle = await open(path, "r");
     try {
-      const { size, nlink } = await handle.stat();
+      const { size } = await handle.stat();
       await handle.read(end, 0, endBytes, Math.max(0, size - endBytes));
-      return { end, links: nlink };
     } finally {
       await handle.close();
     }
@@ -49,5 +45,5 @@ async function readJournal(path: string): Promise<{ end: Buffer; links: number }
     // The transaction of another process may have ended.
     if (!hasCode(error, "ENOENT")) throw error;
   }
-  return { end, links: 0 };
+  return end;
 }

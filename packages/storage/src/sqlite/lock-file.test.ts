@@ -126,14 +126,20 @@ describe("the lock of a database file", () => {
     expect(await readFile(`${path}-journal`)).toEqual(journal);
   });
 
-  it("is refused where the file's journal has another name, such as the database", async () => {
-    const url = await createSqliteUrl();
-    const path = url.slice("sqlite:".length);
-    await writeFile(path, "");
-    await link(path, `${path}-journal`);
-    const error = { kind: "configuration", message: expect.stringContaining("hard link") };
-    await expect(openDatabase({ url })).rejects.toMatchObject(error);
-  });
+  it.each(["-journal", "-wal", "-shm"])(
+    "is refused where the file's %s has another name, into which SQLite would write",
+    async (suffix) => {
+      const url = await createSqliteUrl();
+      const path = url.slice("sqlite:".length);
+      await writeFile(path, "");
+      await writeFile(`${path}.other`, "kept");
+      await link(`${path}.other`, path + suffix);
+      const error = { kind: "configuration", message: expect.stringContaining("hard link") };
+      for (const readOnly of [false, true])
+        await expect(openDatabase({ url, readOnly })).rejects.toMatchObject(error);
+      expect(await readFile(`${path}.other`, "utf8")).toBe("kept");
+    },
+  );
 
   it("is refused for the file that the operating system finds through links of folders", async () => {
     const url = await createSqliteUrl();

@@ -7,8 +7,9 @@ import { DatabaseError } from "../database-error.ts";
  *
  * @param file canonical path of the database: SQLite keeps the others beside that
  * @throws DatabaseError `configuration` if one is a pipe, a folder or a link. SQLite reads a pipe
- * without an end, and no signal interrupts it. Also, for a connection that may write, if the
- * journal names a super-journal: SQLite deletes the file of that name
+ * without an end, and no signal interrupts it. It writes into those beside the database, also for a
+ * reader: another name of one is another file of this user. Also, for a connection that may write,
+ * if the journal names a super-journal: SQLite deletes the file of that name
  */
 export function refuseForeignFiles({
   file,
@@ -20,19 +21,22 @@ export function refuseForeignFiles({
   readOnly: boolean;
 }): void {
   for (const suffix of ["", "-journal", "-wal", "-shm"]) {
-    if (!isOfOtherKind(file + suffix)) continue;
+    const fault = faultOf(file + suffix, suffix === "");
+    if (fault === undefined) continue;
     const name = suffix === "" ? "it" : `${file}${suffix}`;
-    throw new DatabaseError("configuration", `${label}: ${name} is not a regular file`);
+    throw new DatabaseError("configuration", `${label}: ${name} ${fault}`);
   }
   if (!readOnly) refuseSuperJournal(`${file}-journal`, label);
 }
 
-function isOfOtherKind(path: string): boolean {
+function faultOf(path: string, isDatabase: boolean): string | undefined {
   try {
-    return lstatSync(path, { throwIfNoEntry: false })?.isFile() === false;
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found?.isFile() === false) return "is not a regular file";
+    return found && found.nlink > 1 && !isDatabase ? "has another name (a hard link)" : undefined;
   } catch {
     // SQLite refuses a path that cannot be followed.
-    return false;
+    return undefined;
   }
 }
 
@@ -42,20 +46,15 @@ const magic = Buffer.from("d9d505f920a163d7", "hex");
 
 /** SQLite writes such a name for transactions over several attached databases: none of ours. */
 function refuseSuperJournal(journal: string, label: string): void {
-  let found: { end: Buffer; links: number };
+  let end: Buffer;
   try {
-    found = readJournal(journal);
+    end = readEnd(journal);
   } catch (cause) {
     // The transaction of another process has ended.
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return;
     const message = `${label}: ${journal} cannot be read`;
     throw new DatabaseError("configuration", message, { cause });
   }
-  // Of one file with the database, its pages could write the name where it is read later.
-  if (found.links > 1) {
-    throw new DatabaseError("configuration", `${label}: ${journal} has another name (a hard link)`);
-  }
-  const { end } = found;
   if (!end.subarray(8).equals(magic) || end.readUInt32BE(0) === 0) return;
   throw new DatabaseError(
     "configuration",
@@ -63,15 +62,14 @@ function refuseSuperJournal(journal: string, label: string): void {
   );
 }
 
-/** Its last bytes, or zeros where it has not so many, and the number of its names. */
-function readJournal(path: string): { end: Buffer; links: number } {
+/** The last bytes of a file, or zeros where it has not so many. */
+function readEnd(path: string): Buffer {
   const end = Buffer.alloc(endBytes);
   const handle = openSync(path, "r");
   try {
-    const { size, nlink } = fstatSync(handle);
-    readSync(handle, end, 0, endBytes, Math.max(0, size - endBytes));
-    return { end, links: nlink };
+    readSync(handle, end, 0, endBytes, Math.max(0, fstatSync(handle).size - endBytes));
   } finally {
     closeSync(handle);
   }
+  return end;
 }
