@@ -13,6 +13,7 @@ import {
   openCase,
   type RefundCase,
   type RefundMemory,
+  type RefundsContext,
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
 
@@ -25,15 +26,17 @@ const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
  * them. Another process may do the same at once, and may have died at any step before. A fault of
  * one refund holds up no other. Each endpoint is asked about all of them at once.
  *
- * @param isStopped ends the look before its next refund
+ * `stopping` ends the look before its next refund.
+ *
  * @throws what is no fault of a node where endpoints are asked; what was stored stays
  */
 export async function advanceChannelRefunds(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   memory: RefundMemory,
-  { open, isStopped }: { open: readonly OpenRefund[]; isStopped: () => boolean },
+  open: readonly OpenRefund[],
 ): Promise<void> {
   const { clock, logger } = channels.context;
+  const isStopped = () => channels.stopping.aborted;
   const { finalAfter: depth } = channels.settlement.network;
   async function attempt({ network, channelId }: OpenRefund, advance: () => Promise<void>) {
     if (isStopped()) return;
@@ -82,7 +85,7 @@ function idsOf(refunds: readonly OpenRefund[]): Hex[] {
 
 /** `locked`: nothing that is good is signed. So it may end, whatever a node returns. */
 async function signRefund(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   refund: OpenRefund,
   votes: ChannelVotes | undefined,
 ): Promise<void> {
@@ -98,7 +101,7 @@ async function signRefund(
 }
 
 async function signCase(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   found: RefundCase,
   votes: ChannelVotes | undefined,
 ): Promise<void> {

@@ -2,6 +2,7 @@ import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
 import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
+import { withSignal } from "../../settle/evidence/with-signal.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { finalByHeads } from "../watch/final-by-heads.ts";
@@ -16,6 +17,7 @@ import {
   openCase,
   type RefundCase,
   type RefundMemory,
+  type RefundsContext,
   readAtDepth,
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
@@ -32,7 +34,7 @@ const dayMs = 86_400_000;
  * @returns it where that is so; each endpoint is to be asked then
  */
 export async function followRefund(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   memory: RefundMemory,
   refund: OpenRefund,
 ): Promise<PassedRefund | undefined> {
@@ -56,11 +58,11 @@ export async function followRefund(
 }
 
 async function readAndNote(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   { refund, head }: RefundCase,
 ): Promise<RefundedEvent[]> {
-  const { settlement, place } = channels;
-  const events = await readRefunded(settlement.network.rpc, {
+  const { settlement, place, stopping } = channels;
+  const events = await readRefunded(withSignal(settlement.network.rpc, stopping), {
     contract: place.contract,
     channelId: refund.channelId,
     from: firstBlockOf(refund),
@@ -107,7 +109,7 @@ async function isFinal(
  * may be good: it rests.
  */
 export async function concludeAgreed(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   memory: RefundMemory,
   { votes, ...passed }: PassedRefund & { votes: ChannelVotes | undefined },
 ): Promise<void> {

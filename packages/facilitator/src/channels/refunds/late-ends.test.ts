@@ -1,12 +1,14 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "@coinslot/chain";
 import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
 import { toEventSelector } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import { patience } from "../../testing/claiming-devnet.ts";
 import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
 import { type MadeUpHead, makeUpBlocks } from "../../testing/made-up-blocks.ts";
-import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { type NodeCall, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import {
   type RefundingChannels,
   startRefundingChannels,
@@ -16,6 +18,7 @@ const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 )[0];
 const overdueMs = 1_260_000;
+const rangeSchema = z.looseObject({ fromBlock: z.string(), toBlock: z.string() });
 
 describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let here: RefundingChannels;
@@ -24,6 +27,10 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let aheadMs: number;
   let head: MadeUpHead | undefined;
   let isHiding: boolean;
+  /** Its events are returned by the second node for single blocks only, each after a while. */
+  let slowId: string | undefined;
+  /** Such blocks that were asked for. */
+  let slowBlocks: number;
   /** Of the first node, and of the second one. */
   let lies: [Partial<ShownChannel> | undefined, Partial<ShownChannel> | undefined];
   let nodes: NodeProxy[];
@@ -34,6 +41,8 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     aheadMs = 0;
     head = undefined;
     isHiding = false;
+    slowId = undefined;
+    slowBlocks = 0;
     lies = [undefined, undefined];
     here = await startRefundingChannels("sqlite");
     channels = here.channels;
@@ -43,10 +52,17 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
       startNodeProxy(devnet.rpcUrl, async (call, ask) => {
         if (head !== undefined) return makeUpBlocks(devnet, call, head);
         const isOfRefunds = JSON.stringify(call.params).includes(`${refundedTopic}`);
-        if (isHiding && call.method === "eth_getLogs" && isOfRefunds) return { result: [] };
+        if (isHiding && isOfRefunds && asks(call, channels.idOf(config))) return { result: [] };
         return lieAboutChannels(call, ask, lies[0]);
       }),
-      startNodeProxy(devnet.rpcUrl, (call, ask) => lieAboutChannels(call, ask, lies[1])),
+      startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+        if (slowId === undefined || !asks(call, slowId)) return lieAboutChannels(call, ask, lies[1]);
+        const { fromBlock, toBlock } = rangeSchema.parse(call.params[0]);
+        if (fromBlock !== toBlock) return { error: { code: -32_000, message: "too many blocks" } };
+        slowBlocks += 1;
+        await sleep(9_000);
+        return ask();
+      }),
     ]);
     await channels.deposit(config, 10_000n);
     facilitator = await here.start(
@@ -66,10 +82,16 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await Promise.all(nodes.map((node) => node.close()));
   });
 
-  function readRefund() {
+  /** Whether a call asks for a channel's events. */
+  function asks({ method, params }: NodeCall, id: string): boolean {
+    return method === "eth_getLogs" && JSON.stringify(params).includes(id);
+  }
+
+  function readRefund(of = config) {
     return db
       .selectFrom("channel_refunds")
       .select(["state", "hash", "since_number"])
+      .where("channel_id", "=", channels.idOf(of))
       .executeTakeFirst();
   }
 
@@ -129,5 +151,35 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await lock();
     await paid();
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  it("holds up neither another one nor the close, where a node returns it block by block", async () => {
+    const other = channels.configOf();
+    await channels.deposit(other, 10_000n);
+    await here.buy(facilitator, 6_000n, other);
+    isHiding = true;
+    await lock();
+    await paid();
+    await here.devnet.mine(100);
+    void here.refundOnce(facilitator, other, 6_000n).catch(() => undefined);
+    // No block is mined: it is not final.
+    await vi.waitFor(async () => {
+      expect(await channels.stateOf(other)).toMatchObject({ balance: 6_000n });
+    }, patience);
+    slowId = channels.idOf(config);
+    aheadMs += overdueMs;
+    await here.devnet.client.increaseTime({ seconds: overdueMs / 1_000 });
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await readRefund(other)).toMatchObject({ state: "done" });
+    }, patience);
+    const before = slowBlocks;
+    expect(before).toBeGreaterThan(0);
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(slowBlocks).toBeGreaterThan(before);
+    }, patience);
+    await facilitator.close();
+    expect(await readRefund()).toMatchObject({ state: "sent" });
   });
 });

@@ -1,10 +1,11 @@
 import type { ChannelRefusalReason } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
+import { withSignal } from "../../settle/evidence/with-signal.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
 import { readRefunded, sumOf } from "./read-refunded.ts";
-import { type RefundCase, readAtDepth } from "./refund-round.ts";
+import { type RefundCase, type RefundsContext, readAtDepth } from "./refund-round.ts";
 
 /** Content of a refund's signature, and of the claim before it. */
 export interface RefundPlan {
@@ -35,7 +36,7 @@ export type RefundDecision =
  * @param votes of the channel's endpoints at their heads
  */
 export async function planRefund(
-  channels: ChannelsContext,
+  channels: RefundsContext,
   found: RefundCase,
   votes: ChannelVotes | undefined,
 ): Promise<RefundDecision> {
@@ -46,7 +47,7 @@ export async function planRefund(
   const depth = network.serveAfter({ value: atHead.balance });
   const served = await readAtDepth(channels, found, depth);
   if (served === undefined) return { kind: "waits" };
-  const events = await readRefunded(network.rpc, {
+  const events = await readRefunded(withSignal(network.rpc, channels.stopping), {
     contract: place.contract,
     channelId: refund.channelId,
     from: refund.sinceNumber + 1,

@@ -10,6 +10,9 @@ import type { FormerHeads } from "../watch/final-by-heads.ts";
 import { readBlock } from "../watch/read-block.ts";
 import { type BlockId, readChannels } from "../watch/read-channels.ts";
 
+/** `stopping`: no event is read any more. */
+export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
+
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {
   /** Refunds that are not sent again until then. */

@@ -70,13 +70,14 @@ export function startChannelRefunds(
   /** The last refund of the last page, where there may be more. */
   let last: OpenRefund | undefined;
   let isBusy = false;
-  let isStopped = false;
+  const stop = new AbortController();
+  const stopping = stop.signal;
 
   const polling = startPollLoop(clock, async () => {
     try {
       return await look();
     } catch (err) {
-      if (!isStopped) {
+      if (!stopping.aborted) {
         logger.warn({ err, network: place.network }, "refunds of channels wait; retrying");
       }
       return times.leaseMs;
@@ -118,7 +119,7 @@ export function startChannelRefunds(
     }
     const mayWork = settlement.relayers.some(isReady) && (await lease.hold());
     if (!mayWork) return times.leaseMs;
-    await advanceChannelRefunds(channels, memory, { open, isStopped: () => isStopped });
+    await advanceChannelRefunds({ ...channels, stopping }, memory, open);
     onSent();
     return Math.min(Math.max(network.blocks.blockTimeMs(), network.pollMs), times.leaseMs);
   }
@@ -128,7 +129,7 @@ export function startChannelRefunds(
     for (;;) {
       const refund = await readRefund(ledger, id);
       if (refund === undefined || refund.event !== undefined) return refund;
-      if (refund.endedAt !== undefined || clock.now() >= until || isStopped) return refund;
+      if (refund.endedAt !== undefined || clock.now() >= until || stopping.aborted) return refund;
       await sleep(clock, pollMs);
     }
   }
@@ -155,7 +156,7 @@ export function startChannelRefunds(
     },
     read: reads.next,
     async stop() {
-      isStopped = true;
+      stop.abort();
       unsubscribe();
       await polling.stop();
       await lease.release();

@@ -97,14 +97,16 @@ export async function readByEach(
   return votes;
 }
 
-/** Aborts readings after their time. */
-function withinTime<T>(
+/** Aborts readings after their time, and when `stopping` does. */
+export function withinTime<T>(
   clock: Polled["context"]["clock"],
   read: (signal: AbortSignal) => Promise<T>,
+  stopping?: AbortSignal,
 ): Promise<T> {
   const stop = new AbortController();
   const cancel = clock.setTimer(() => stop.abort(), maxReadMs);
-  return read(stop.signal).finally(cancel);
+  const signal = stopping ? AbortSignal.any([stop.signal, stopping]) : stop.signal;
+  return read(signal).finally(cancel);
 }
 
 /** Channels of one endpoint. */
@@ -213,7 +215,7 @@ function subjectOf(channelId: Hex): string {
 }
 
 /** @throws what is no fault of a node */
-async function attempt<T>(signal: AbortSignal, read: () => Promise<T>): Promise<Read<T>> {
+export async function attempt<T>(signal: AbortSignal, read: () => Promise<T>): Promise<Read<T>> {
   try {
     return { value: await read() };
   } catch (error) {
