@@ -65,17 +65,11 @@ async function readAndNote(
   const events = await readRefunded(withSignal(settlement.network.rpc, stopping), {
     contract: place.contract,
     channelId: refund.channelId,
-    from: firstBlockOf(refund),
+    from: refund.sinceNumber + 1,
     to: head.number,
   });
   await noteEvent(channels, refund, sumOf(events));
   return events;
-}
-
-/** The block at its lock is one node's word. No event of it is above its own transaction. */
-function firstBlockOf({ sinceNumber, transaction }: OpenRefund): number {
-  const isIncluded = transaction?.state === "included";
-  return isIncluded ? Math.min(sinceNumber + 1, transaction.blockNumber) : sinceNumber + 1;
 }
 
 async function noteEvent(
@@ -125,8 +119,7 @@ export async function concludeAgreed(
   if (moved === undefined) {
     // A node may have left the event out.
     if (!isOverdue(channels, refund)) return;
-    const range = { from: firstBlockOf(refund), to: last };
-    const found = await readMoved(channels, { channelId: refund.channelId, ...range });
+    const found = await readMoved(channels, refund, last);
     if (found === "awaited") return;
     moved = found;
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "@coinslot/chain";
-import { type ChannelConfig, channelSettlementAbi } from "@coinslot/protocol";
-import { toEventSelector } from "viem";
+import { type ChannelConfig, channelSettlementAbi, type Hex } from "@coinslot/protocol";
+import { decodeFunctionData, keccak256, parseTransaction, toEventSelector } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
@@ -18,6 +18,8 @@ const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 )[0];
 const overdueMs = 1_260_000;
+const rawSchema = z.tuple([z.templateLiteral(["0x", z.string()])]);
+const receiptSchema = z.object({ result: z.looseObject({}).nullable() });
 const rangeSchema = z.looseObject({ fromBlock: z.string(), toBlock: z.string() });
 
 describe("a refund of a channel after 20 minutes, behind two nodes", () => {
@@ -29,7 +31,14 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let isHiding: boolean;
   /** Its events are returned by the second node for single blocks only, each after a while. */
   let slowId: string | undefined;
-  /** Such blocks that were asked for. */
+  /** Whether transactions are kept from the chain, in `held`. */
+  let isHolding: boolean;
+  let held: Hex[];
+  /** Whether the first node's receipts name block 1. */
+  let isReceiptLow: boolean;
+  /** The lowest block whose refunds were asked for. */
+  let lowest: number;
+  /** Single blocks of such events that were asked for. */
   let slowBlocks: number;
   /** Of the first node, and of the second one. */
   let lies: [Partial<ShownChannel> | undefined, Partial<ShownChannel> | undefined];
@@ -41,6 +50,10 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     aheadMs = 0;
     head = undefined;
     isHiding = false;
+    isHolding = false;
+    held = [];
+    isReceiptLow = false;
+    lowest = Number.POSITIVE_INFINITY;
     slowId = undefined;
     slowBlocks = 0;
     lies = [undefined, undefined];
@@ -50,13 +63,25 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     const { devnet } = here;
     nodes = await Promise.all([
       startNodeProxy(devnet.rpcUrl, async (call, ask) => {
+        const kept = keep(call);
+        if (kept !== undefined) return kept;
         if (head !== undefined) return makeUpBlocks(devnet, call, head);
+        if (call.method === "eth_getTransactionReceipt" && isReceiptLow) {
+          const answer = receiptSchema.safeParse(await ask()).data;
+          return { result: answer?.result ? { ...answer.result, blockNumber: "0x1" } : null };
+        }
         const isOfRefunds = JSON.stringify(call.params).includes(`${refundedTopic}`);
+        if (isOfRefunds && asks(call, channels.idOf(config))) {
+          lowest = Math.min(lowest, Number(rangeSchema.parse(call.params[0]).fromBlock));
+        }
         if (isHiding && isOfRefunds && asks(call, channels.idOf(config))) return { result: [] };
         return lieAboutChannels(call, ask, lies[0]);
       }),
       startNodeProxy(devnet.rpcUrl, async (call, ask) => {
-        if (slowId === undefined || !asks(call, slowId)) return lieAboutChannels(call, ask, lies[1]);
+        const kept = keep(call);
+        if (kept !== undefined) return kept;
+        if (slowId === undefined || !asks(call, slowId))
+          return lieAboutChannels(call, ask, lies[1]);
         const { fromBlock, toBlock } = rangeSchema.parse(call.params[0]);
         if (fromBlock !== toBlock) return { error: { code: -32_000, message: "too many blocks" } };
         slowBlocks += 1;
@@ -81,6 +106,13 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await here.stop();
     await Promise.all(nodes.map((node) => node.close()));
   });
+
+  function keep({ method, params }: NodeCall): { result: Hex } | undefined {
+    if (!isHolding || method !== "eth_sendRawTransaction") return undefined;
+    const [raw] = rawSchema.parse(params);
+    held.push(raw);
+    return { result: keccak256(raw) };
+  }
 
   /** Whether a call asks for a channel's events. */
   function asks({ method, params }: NodeCall, id: string): boolean {
@@ -131,7 +163,8 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     expect(unlocked).toEqual([{ refunding: 0 }]);
   });
 
-  it("is done, where the head of the first one was too high at its lock", async () => {
+  /** Locks it while the head of the first node is too high. */
+  async function lockTooHigh() {
     head = { lead: 30n, seconds: 1n };
     await vi.waitFor(async () => {
       await here.devnet.mine(1);
@@ -140,6 +173,10 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     }, patience);
     await lock();
     head = undefined;
+  }
+
+  it("is done, where the head of the first one was too high at its lock", async () => {
+    await lockTooHigh();
     await paid();
     const paidAt = Number(await here.devnet.client.getBlockNumber());
     expect((await readRefund())?.since_number).toBeGreaterThan(paidAt);
@@ -151,6 +188,36 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await lock();
     await paid();
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  it("is done, where such a head was followed by a stranger who has sent it a block before", async () => {
+    isHolding = true;
+    await lockTooHigh();
+    const ours = await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      const [raw] = held;
+      if (raw === undefined) throw new Error("Nothing was sent.");
+      return raw;
+    }, patience);
+    const { data = "0x" } = parseTransaction(ours);
+    const { functionName, args } = decodeFunctionData({ abi: channelSettlementAbi, data });
+    const refund = functionName === "multicall" ? args[0].at(-1) : data;
+    const stolen = await here.sendFirst(here.devnet.accounts.seller, refund ?? "0x");
+    await paid();
+    await here.devnet.client.sendRawTransaction({ serializedTransaction: ours });
+    isHolding = false;
+    expect(await ended()).toMatchObject({ state: "done", hash: stolen });
+  });
+
+  it("reads no blocks far below its lock, where the receipt of the first one names block 1", async () => {
+    await lock();
+    isReceiptLow = true;
+    await paid();
+    await vi.waitFor(async () => {
+      await here.devnet.mine(1);
+      expect(await readRefund()).toMatchObject({ state: "done" });
+    }, patience);
+    expect(lowest).toBeGreaterThan((await readRefund())?.since_number ?? Number.NaN);
   });
 
   it("holds up neither another one nor the close, where a node returns it block by block", async () => {

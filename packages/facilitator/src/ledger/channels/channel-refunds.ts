@@ -107,6 +107,22 @@ export async function findLastRefund(
   return row && toChannelRefund(row, dialect);
 }
 
+/** Transactions that hold the last events of a channel's other refunds. */
+export async function findOtherRefunds(
+  { db }: LedgerReads,
+  { network, contract, channelId, id }: ChannelKey & Pick<ChannelRefund, "id">,
+): Promise<Set<Hex>> {
+  const rows = await db
+    .selectFrom("channel_refunds")
+    .select("hash")
+    .where("network", "=", network)
+    .where("contract", "=", contract)
+    .where("channel_id", "=", channelId)
+    .where("id", "!=", id)
+    .execute();
+  return new Set(rows.flatMap(({ hash }) => hash ?? []));
+}
+
 /** A refund by its id. */
 export async function readRefund(
   { db, dialect }: LedgerReads,
