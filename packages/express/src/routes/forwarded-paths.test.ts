@@ -97,6 +97,8 @@ describe.each(expressVersions)("a handler on $name that sends paths on", ({ name
     "/zz/%2F../files/b%3F",
     "/zz%2F%2F../files/b%3F",
     "/zz//..%2Ffiles/b%3Fa",
+    "/zz//../files/b%20",
+    "/zz//../files/b%01",
   ])("sells %s, which does so once it is decoded and normalised", async (target) => {
     const decoded = ({ path }: Request) => decodeURIComponent(path);
     for (const pathOf of [

@@ -57,7 +57,7 @@ const dropped = /(?<![\0- ])[\0- ]+$|[\t\n\r]|[?#].*/gs;
 const fetchedUnlike = /\/[./]|\\|%(?:0[9ad]|2[35ef]|3f|5c)|%(?:[01].|20)$/i;
 const slash = /[/\\]/;
 /** Of a decoded path, what the URL standard leaves out or cuts. */
-const leftOut = /[\t\n\r?#]/;
+const leftOut = /[\t\n\r?#]|[\0- ]$/;
 const escapedSlashes = /%2f/gi;
 const runs = /\/{2,}/g;
 /** Runs of slashes as the URL standard reads them, each with the host that may follow. */
