@@ -14,9 +14,12 @@ import { hasCode } from "./own-file.ts";
 export async function refuseForeignFiles(path: string): Promise<void> {
   for (const file of [`${path}-journal`, `${path}-wal`, `${path}-shm`]) {
     const found = await lstat(file).catch(() => undefined);
-    if (found === undefined || (found.isFile() && found.nlink === 1)) continue;
-    const fault = found.isFile() ? "has another name (a hard link)" : "is not a regular file";
-    throw new PaymentError("channel_file_unavailable", `${file} ${fault}: remove it`);
+    if (found === undefined || (found.isFile() && found.nlink <= 1)) continue;
+    // A log may hold what is not in the database yet.
+    const fault = found.isFile()
+      ? "has another name (a hard link): put a copy in its place"
+      : "is not a regular file: remove it";
+    throw new PaymentError("channel_file_unavailable", `${file} ${fault}`);
   }
   const end = await readEnd(`${path}-journal`);
   if (!end.subarray(8).equals(magic) || end.readUInt32BE(0) === 0) return;

@@ -33,7 +33,9 @@ function faultOf(path: string, isDatabase: boolean): string | undefined {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isFile() === false) return "is not a regular file";
-    return found && found.nlink > 1 && !isDatabase ? "has another name (a hard link)" : undefined;
+    // A log may hold what is not in the database yet.
+    const fault = "has another name (a hard link): put a copy in its place";
+    return found && found.nlink > 1 && !isDatabase ? fault : undefined;
   } catch {
     // SQLite refuses a path that cannot be followed.
     return undefined;
