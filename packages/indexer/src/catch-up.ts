@@ -66,10 +66,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
         state: "live",
         problem: null,
         announced_from: announcedFrom,
-        ...(announced_from === null && {
-          told_from: announcedFrom,
-          told_after_ms: base.timestampMs,
-        }),
+        ...(announced_from === null && { told_from: announcedFrom }),
         isProgress: true,
       },
     });

@@ -11,7 +11,7 @@ export interface ChainHead {
 
 export type ChainNews = Pick<
   Updateable<IndexerSchema["indexer_chains"]>,
-  "state" | "problem" | "announced_from" | "told_from" | "told_after_ms"
+  "state" | "problem" | "announced_from" | "told_from"
 > & {
   head?: ChainHead;
   /** Something new was indexed, or there was nothing left to index. */
@@ -34,7 +34,6 @@ export async function addChain(
       progress_at_ms: dialect.nowMs(),
       announced_from: null,
       told_from: null,
-      told_after_ms: null,
     })
     .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ name }))
     .execute();

@@ -23,16 +23,11 @@ interface ChainsTable {
    */
   announced_from: number | null;
   /**
-   * The first block after the first hand-over to live: a rewind lowers `announced_from` alone. A
-   * transfer below it is new to no receiver of webhooks, unless it is later than `told_after_ms`.
-   * Null where a process of the release before has announced the first ones.
+   * The first block after the first hand-over to live, which nothing lowers: a rewind lowers
+   * `announced_from` alone. Transfers below it are new to no receiver of webhooks. Null where a
+   * process of the release before has announced the first ones.
    */
   told_from: number | null;
-  /**
-   * The time of the block before `told_from`. Later blocks with lower numbers replace those of a
-   * fork. Null where a process without this column has written `told_from`: none is later.
-   */
-  told_after_ms: number | null;
 }
 
 interface TokensTable {

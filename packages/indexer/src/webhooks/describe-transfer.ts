@@ -13,9 +13,8 @@ export interface ToldToken {
   token: string;
   address: Address;
   startBlock: number;
-  /** Transfers below this block are new to no receiver. Those after `toldAfterMs` may be. */
+  /** Transfers below this block are new to no receiver. */
   toldFrom: number;
-  toldAfterMs: number | null;
 }
 
 /** The tokens of some rows, those included that are not configured any more. */
@@ -35,7 +34,6 @@ export async function findTokens(
       "token.name as token",
       "token.address",
       sql<number>`coalesce(chain.told_from, chain.announced_from, 0)`.as("toldFrom"),
-      "chain.told_after_ms as toldAfterMs",
     ])
     .where("token.id", "in", ids)
     .execute();

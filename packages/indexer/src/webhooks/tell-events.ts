@@ -89,11 +89,8 @@ async function tell(
     const token = tokens.get(row.token_id);
     if (row.kind === "retraction") news.retract(row);
     else if (token !== undefined) {
-      const matching = {
-        token,
-        receiversOf: isOld(row, token) ? followersAlone : receiversOf,
-        dialect,
-      };
+      const isOld = blockOfPosition(row.position) < token.toldFrom;
+      const matching = { token, receiversOf: isOld ? followersAlone : receiversOf, dialect };
       for (const told of toldOf(row, matching)) news.include(told);
     }
   }
@@ -101,19 +98,6 @@ async function tell(
   await insertReverted(transaction, dialect, news.reverted);
   await insertTold(transaction, dialect, news.added());
   await appendEvents({ dialect, tables: outboxTables }, transaction, news.events);
-}
-
-/**
- * Whether a transfer is neither above nor later than the last block before the first hand-over.
- * Where that was one of a fork, the chain's new blocks may have lower numbers, but are later.
- */
-function isOld(
-  { position, timestamp_ms }: EventRow,
-  { toldFrom, toldAfterMs }: Pick<ToldToken, "toldFrom" | "toldAfterMs">,
-): boolean {
-  return (
-    blockOfPosition(position) < toldFrom && (toldAfterMs === null || timestamp_ms <= toldAfterMs)
-  );
 }
 
 type TransactionId = Pick<ToldFacts, "token_id" | "transaction_hash">;

@@ -68,17 +68,6 @@ export const addToldFrom: Migration = {
   },
 };
 
-/** The release before does not know this column. Without it, numbers alone decide. */
-export const addToldAfter: Migration = {
-  title: "the time after which receivers hear of blocks",
-  async up(transaction, { types }) {
-    await transaction.schema
-      .alterTable("indexer_chains")
-      .addColumn("told_after_ms", types.timestampMs)
-      .execute();
-  },
-};
-
 /** A new table alone: the release before does not know it. */
 export const addReverted: Migration = {
   title: "transfers that were reverted",

@@ -1,12 +1,6 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { addVerification } from "./add-verification.ts";
-import {
-  addOutbox,
-  addReverted,
-  addToldAfter,
-  addToldFrom,
-  addWatchedAddresses,
-} from "./add-webhooks.ts";
+import { addOutbox, addReverted, addToldFrom, addWatchedAddresses } from "./add-webhooks.ts";
 import { createTables } from "./create-tables.ts";
 
 /**
@@ -23,6 +17,5 @@ export const indexerMigrations: MigrateOptions = {
     addWatchedAddresses,
     addReverted,
     addToldFrom,
-    addToldAfter,
   ],
 };
