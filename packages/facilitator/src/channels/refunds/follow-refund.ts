@@ -119,7 +119,7 @@ export async function concludeAgreed(
   if (moved === undefined) {
     // A node may have left the event out.
     if (!isOverdue(channels, refund)) return;
-    const found = await readMoved(channels, refund, last);
+    const found = await readMoved(channels, memory, { refund, nonce: signed.nonce, to: last });
     if (found === "awaited") return;
     moved = found;
   }
@@ -141,6 +141,7 @@ async function conclude(
   const { network } = place;
   memory.rests.delete(refund.id);
   memory.inVain.delete(refund.id);
+  memory.shown.delete(refund.id);
   memory.formerHeads.delete(refund.channelId);
   if (moved === undefined) return failRefund(channels, refund, left > 0n ? notSent : noBalance);
   const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;

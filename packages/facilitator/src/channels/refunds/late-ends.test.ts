@@ -38,6 +38,8 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let isReceiptLow: boolean;
   /** The lowest block whose refunds were asked for. */
   let lowest: number;
+  /** Whether the second node returns events of ten blocks at most, each time after 200 ms. */
+  let isNarrow: boolean;
   /** Single blocks of such events that were asked for. */
   let slowBlocks: number;
   /** Of the first node, and of the second one. */
@@ -56,6 +58,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     lowest = Number.POSITIVE_INFINITY;
     slowId = undefined;
     slowBlocks = 0;
+    isNarrow = false;
     lies = [undefined, undefined];
     here = await startRefundingChannels("sqlite");
     channels = here.channels;
@@ -80,6 +83,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
       startNodeProxy(devnet.rpcUrl, async (call, ask) => {
         const kept = keep(call);
         if (kept !== undefined) return kept;
+        if (isNarrow && asks(call, channels.idOf(config))) return askNarrow(call, ask);
         if (slowId === undefined || !asks(call, slowId))
           return lieAboutChannels(call, ask, lies[1]);
         const { fromBlock, toBlock } = rangeSchema.parse(call.params[0]);
@@ -112,6 +116,15 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     const [raw] = rawSchema.parse(params);
     held.push(raw);
     return { result: keccak256(raw) };
+  }
+
+  async function askNarrow<T>({ params }: NodeCall, ask: () => Promise<T>) {
+    // Ten minutes pass in a few looks.
+    aheadMs += 2_500;
+    await sleep(200);
+    const { fromBlock, toBlock } = rangeSchema.parse(params[0]);
+    if (Number(toBlock) - Number(fromBlock) < 10) return ask();
+    return { error: { code: -32_000, message: "too many blocks" } };
   }
 
   /** Whether a call asks for a channel's events. */
@@ -187,6 +200,15 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     isHiding = true;
     await lock();
     await paid();
+    expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  it("is done, where the second one returns few blocks at once, and has many to return", async () => {
+    isHiding = true;
+    await lock();
+    await paid();
+    await here.devnet.mine(600);
+    isNarrow = true;
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
   });
 

@@ -40,6 +40,16 @@ export interface RefundedEvent {
   blockNumber: number;
 }
 
+/** Blocks of which a channel's events are read, and what was read of them. */
+export interface RefundedSoFar {
+  /** The first block that is left. */
+  next: number;
+  /** The last block of all. */
+  to: number;
+  /** Those below `next`. */
+  events: RefundedEvent[];
+}
+
 /**
  * The `Refunded` events of a channel in some blocks, by any sender, in their order.
  *
@@ -49,24 +59,38 @@ export async function readRefunded(
   rpc: RpcRequester,
   options: { contract: Address; channelId: Hex; from: number; to: number },
 ): Promise<RefundedEvent[]> {
-  const { contract, channelId } = options;
-  const end = BigInt(options.to);
-  const events: RefundedEvent[] = [];
-  for (let from = BigInt(options.from); from <= end; from += blocksAtOnce) {
+  const soFar: RefundedSoFar = { next: options.from, to: options.to, events: [] };
+  await readOn(rpc, options, soFar);
+  return soFar.events;
+}
+
+/**
+ * The same of the blocks that are left. What is read before a fault is in `soFar`.
+ *
+ * @throws RpcError, ZodError where a block's events cannot be read
+ */
+export async function readOn(
+  rpc: RpcRequester,
+  { contract, channelId }: { contract: Address; channelId: Hex },
+  soFar: RefundedSoFar,
+): Promise<void> {
+  const end = BigInt(soFar.to);
+  const topics = [refundedTopic, [channelId]];
+  for (let from = BigInt(soFar.next); from <= end; from += blocksAtOnce) {
     const last = from + blocksAtOnce - 1n;
-    const to = last < end ? last : end;
-    const topics = [refundedTopic, [channelId]];
-    for (const answer of await readEvents(rpc, { contract, from, to, topics })) {
+    const range = { contract, from, to: last < end ? last : end, topics };
+    await readEvents(rpc, range, (answer, to) => {
       for (const log of refundedSchema.parse(answer)) {
         const isOurs = toLowerHex(log.address) === contract;
         // A node may return more than was asked for.
         if (!isOurs || toLowerHex(log.topics[1]) !== channelId) continue;
         const { transactionHash, blockNumber } = log;
-        events.push({ amount: BigInt(log.data), hash: toLowerHex(transactionHash), blockNumber });
+        const hash = toLowerHex(transactionHash);
+        soFar.events.push({ amount: BigInt(log.data), hash, blockNumber });
       }
-    }
+      soFar.next = Number(to) + 1;
+    });
   }
-  return events;
 }
 
 /** The sum of events, with the transaction of the last one; `undefined` without any. */

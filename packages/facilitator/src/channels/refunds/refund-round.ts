@@ -1,3 +1,4 @@
+import type { RpcEndpointHandle } from "@coinslot/chain";
 import type { ChannelConfig, ChannelRefusalReason } from "@coinslot/protocol";
 import type { Channel } from "../../ledger/channels/channel.ts";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
@@ -9,6 +10,7 @@ import type { ChannelsContext } from "../channels-context.ts";
 import type { FormerHeads } from "../watch/final-by-heads.ts";
 import { readBlock } from "../watch/read-block.ts";
 import { type BlockId, readChannels } from "../watch/read-channels.ts";
+import type { RefundedSoFar } from "./read-refunded.ts";
 
 /** `stopping`: no event is read any more. */
 export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
@@ -23,6 +25,8 @@ export interface RefundMemory {
   inVain: Map<string, { tries: number; block: number }>;
   /** Of channels whose refund was sent, from nodes that keep too few states. */
   formerHeads: FormerHeads;
+  /** By refund, the events of a nonce that each endpoint has shown so far. */
+  shown: Map<string, { nonce: bigint; byEndpoint: Map<RpcEndpointHandle, RefundedSoFar> }>;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */

@@ -64,6 +64,7 @@ export function startChannelRefunds(
     disputes: new Map(),
     inVain: new Map(),
     formerHeads: new Map(),
+    shown: new Map(),
   };
   const lease = createWorkLease(context, `channels:refunds:${place.network}`);
   const waits = new Map<string, Promise<ChannelRefund | undefined>>();

@@ -56,21 +56,29 @@ export async function readChangedChannels(
  * Answers of nodes about events of some blocks, in their order. A node that refuses a range is
  * asked for its halves. A range without blocks has none.
  *
- * @throws RpcError where a block's events cannot be read
+ * @param noteRead is told each answer at once, and its last block
+ * @throws RpcError where a block's events cannot be read; also what `noteRead` throws
  */
-export async function readEvents(rpc: RpcRequester, range: EventRange): Promise<unknown[]> {
+export async function readEvents(
+  rpc: RpcRequester,
+  range: EventRange,
+  noteRead?: (answer: unknown, to: bigint) => void,
+): Promise<unknown[]> {
   const { contract: address, from, to, topics } = range;
   // It has no halves: a node that refuses it would be asked without end.
   if (from > to) return [];
   const filter = { address, topics, fromBlock: hexOf(from), toBlock: hexOf(to) };
+  let answer: unknown;
   try {
-    return [await rpc.request({ method: "eth_getLogs", params: [filter] }, { minBlock: to })];
+    answer = await rpc.request({ method: "eth_getLogs", params: [filter] }, { minBlock: to });
   } catch (error) {
     if (!(error instanceof RpcResponseError) || from === to) throw error;
     const middle = (from + to) / 2n;
-    const before = await readEvents(rpc, { ...range, to: middle });
-    return [...before, ...(await readEvents(rpc, { ...range, from: middle + 1n }))];
+    const before = await readEvents(rpc, { ...range, to: middle }, noteRead);
+    return [...before, ...(await readEvents(rpc, { ...range, from: middle + 1n }, noteRead))];
   }
+  noteRead?.(answer, to);
+  return [answer];
 }
 
 function hexOf(value: bigint): Hex {
