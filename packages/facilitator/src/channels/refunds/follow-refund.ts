@@ -19,6 +19,7 @@ import {
   type RefundMemory,
   type RefundsContext,
   readAtDepth,
+  shownOf,
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
 
@@ -116,19 +117,26 @@ export async function concludeAgreed(
   const events = passed.events ?? (await readAndNote(channels, passed));
   const last = head.number - settlement.network.finalAfter;
   let moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
-  if (moved === undefined) {
-    // A node may have left the event out.
-    if (!isOverdue(channels, refund)) return;
-    const found = await readMoved(channels, memory, { refund, nonce: signed.nonce, to: last });
-    if (found === "awaited") return;
-    moved = found;
+  const isShort = (sum: Moved) => sum === undefined || sum.refunded < signed.amount;
+  if (isShort(moved)) {
+    // A node may have left the event out, or have made it smaller.
+    if (moved === undefined && !isOverdue(channels, refund)) return;
+    const { most, isAwaited } = await readMoved(channels, refund, {
+      votes,
+      to: last,
+      shown: shownOf(memory, refund.id, signed.nonce),
+    });
+    // Else it fails, or its rest is signed again.
+    if (isShort(most) && isAwaited) return;
+    moved = most;
   }
   await conclude(channels, memory, { ...passed, moved });
 }
 
 /**
  * The nonce has finally passed, so no signature for it is good. It is done, unless another refund
- * has used the nonce up and moved less. Where no endpoint has shown an event in its time, it fails.
+ * has used the nonce up and moved less, by all endpoints. Where none has shown an event in its
+ * time, it fails.
  */
 async function conclude(
   channels: ChannelsContext,

@@ -1,7 +1,8 @@
 import { byDay } from "@coinslot/devnet/effort";
 import { type ChannelConfig, channelContracts, channelSettlementAbi } from "@coinslot/protocol";
-import { encodeAbiParameters, isHex, keccak256, pad, toEventSelector } from "viem";
+import { encodeAbiParameters, isHex, keccak256, numberToHex, pad, toEventSelector } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
 import type { CoinslotFacilitator } from "../../create-facilitator.ts";
 import { patience } from "../../testing/claiming-devnet.ts";
 import { lieAboutChannels, type ShownChannel } from "../../testing/lying-escrow.ts";
@@ -17,6 +18,8 @@ const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 )[0];
 
+const logsSchema = z.object({ result: z.array(z.looseObject({})) });
+
 describe.each(enginesByDay("sqlite"))(
   "a refund of a channel behind two nodes, the first of which lies, on %s",
   (engine) => {
@@ -25,6 +28,8 @@ describe.each(enginesByDay("sqlite"))(
     let config: ChannelConfig;
     let lie: Partial<ShownChannel> | undefined;
     let lieOfOther: Partial<ShownChannel> | undefined;
+    /** What the first node shows of each refund. */
+    let shown: bigint | undefined;
     let logs: number;
     let lies: number;
     let isSilent: boolean;
@@ -36,6 +41,7 @@ describe.each(enginesByDay("sqlite"))(
     beforeEach(async () => {
       lie = undefined;
       lieOfOther = undefined;
+      shown = undefined;
       logs = 0;
       isSilent = false;
       fault = undefined;
@@ -77,8 +83,15 @@ describe.each(enginesByDay("sqlite"))(
       const { method, params } = call;
       const isOfChannel = JSON.stringify(params).includes(channels.idOf(config));
       if (method === "eth_getLogs" && isOfChannel) logs += 1;
+      const isOfRefunds =
+        method === "eth_getLogs" && JSON.stringify(params).includes(`${refundedTopic}`);
+      if (isOfRefunds && shown !== undefined) {
+        const data = numberToHex(shown, { size: 32 });
+        const { result } = logsSchema.parse(await ask());
+        return { result: result.map((log) => ({ ...log, data })) };
+      }
       if (lie === undefined) return keepBack(call, ask);
-      if (method === "eth_getLogs" && JSON.stringify(params).includes(`${refundedTopic}`)) {
+      if (isOfRefunds) {
         return { result: lie.refundNonce === undefined ? [] : [madeUp(params)] };
       }
       const answer = await lieAboutChannels(call, () => keepBack(call, ask), lie);
@@ -173,6 +186,68 @@ describe.each(enginesByDay("sqlite"))(
       await lied(30);
       lie = undefined;
       expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+    });
+
+    /** Buys by a channel of which a part may be asked for. */
+    async function buyByLarge() {
+      config = channels.configOf();
+      await channels.deposit(config, 100_000n);
+      await here.buy(facilitator, 6_000n, config);
+    }
+
+    it("gives back a part once, where the node shows less of it", async () => {
+      await buyByLarge();
+      shown = 1n;
+      const asked = await here.refund(facilitator, config, 6_000n, 20_000n);
+      expect(asked).toMatchObject({ state: "refunded" });
+      await watched(12);
+      await here.unlocked(facilitator, config, 8_000n);
+      expect(await channels.stateOf(config)).toMatchObject({ balance: 80_000n, refundNonce: 1n });
+    });
+
+    it("gives back what is left of a part, where the node hides what another has given back", async () => {
+      await buyByLarge();
+      const { db } = await here.openReads();
+      await here.devnet.setAutomine(false);
+      const asked = here.refund(facilitator, config, 6_000n, 20_000n);
+      await here.refundInPool();
+      await here.refundFirst(config, 5_000n);
+      // It has passed there, and nothing new is signed.
+      lieOfOther = { refundNonce: 5n };
+      await here.devnet.mine(1);
+      await here.devnet.setAutomine(true);
+      await asked;
+      await vi.waitFor(async () => {
+        await here.devnet.mine(1);
+        const refunds = await db.selectFrom("channel_refunds").select("state").execute();
+        expect(refunds).toEqual([{ state: "locked" }]);
+      }, patience);
+      lie = {};
+      lieOfOther = undefined;
+      await lied(30);
+      lie = undefined;
+      await here.unlocked(facilitator, config, 8_000n);
+      expect(await channels.stateOf(config)).toMatchObject({ balance: 80_000n, refundNonce: 2n });
+    });
+
+    it.each<[string, Partial<ShownChannel>]>([
+      ["no money", { balance: 6_000n }],
+      ["no money, and an event", { balance: 6_000n, refundNonce: 0n }],
+    ])("does not end unsigned, where the node shows %s", async (_, shownByNode) => {
+      const { db } = await here.openReads();
+      lieOfOther = { refundNonce: 5n };
+      const asked = here.refund(facilitator, config, 6_000n);
+      await vi.waitFor(async () => {
+        const refunds = await db.selectFrom("channel_refunds").select("state").execute();
+        expect(refunds).toEqual([{ state: "locked" }]);
+      }, patience);
+      await here.devnet.mine(2);
+      lie = shownByNode;
+      lieOfOther = undefined;
+      await lied(30);
+      lie = undefined;
+      expect(await asked).toMatchObject({ state: "refunded", amount: 4_000n });
+      expect(await channels.stateOf(config)).toMatchObject({ balance: 6_000n, refundNonce: 1n });
     });
 
     it.each<[string, Fault | undefined]>(

@@ -1,10 +1,10 @@
 import type { ChannelRefusalReason } from "@coinslot/protocol";
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
-import { withSignal } from "../../settle/evidence/with-signal.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
-import { readRefunded, sumOf } from "./read-refunded.ts";
+import { readMoved } from "./read-moved.ts";
+import type { sumOf } from "./read-refunded.ts";
 import { type RefundCase, type RefundsContext, readAtDepth } from "./refund-round.ts";
 
 /** Content of a refund's signature, and of the claim before it. */
@@ -40,29 +40,35 @@ export async function planRefund(
   found: RefundCase,
   votes: ChannelVotes | undefined,
 ): Promise<RefundDecision> {
-  const { settlement, settings, place } = channels;
+  const { settlement, settings } = channels;
   const { network } = settlement;
   const { refund, channel, head, atHead } = found;
   const base = baseOf(channel.charged, atHead.totalClaimed);
   const depth = network.serveAfter({ value: atHead.balance });
   const served = await readAtDepth(channels, found, depth);
   if (served === undefined) return { kind: "waits" };
-  const events = await readRefunded(withSignal(network.rpc, channels.stopping), {
-    contract: place.contract,
-    channelId: refund.channelId,
-    from: refund.sinceNumber + 1,
-    to: head.number,
-  });
-  const before = sumOf(events);
   const left = lesser(atHead.balance, served.balance) - base;
+  let before: Awaited<ReturnType<typeof readMoved>>["most"];
+  if (refund.asked !== undefined || left <= 0n) {
+    // One node may hide what other refunds have given back, or make it up.
+    const isSameNonce = isUnanimous(votes, ({ refundNonce }) => refundNonce === atHead.refundNonce);
+    if (!isSameNonce) return { kind: "waits" };
+    const range = { votes, from: refund.sinceNumber + 1, to: head.number };
+    const moved = await readMoved(channels, refund, range);
+    if (!moved.isAgreed) return { kind: "waits" };
+    before = moved.most;
+  }
   const wanted = refund.asked === undefined ? left : refund.asked - (before?.refunded ?? 0n);
   const amount = lesser(wanted, left);
   if (amount <= 0n) {
-    if (before !== undefined && (wanted <= 0n || atHead.balance <= base)) {
-      return { kind: "ended", event: before };
-    }
-    // Else its deposit is not deep enough.
-    if (atHead.balance > base) return { kind: "waits" };
+    const isGivenBack = refund.asked !== undefined && wanted <= 0n;
+    const isEmpty = isUnanimous(
+      votes,
+      ({ balance, totalClaimed }) => balance <= baseOf(channel.charged, totalClaimed),
+    );
+    // Its deposit is not deep enough, or one node hides it.
+    if (!isGivenBack && !isEmpty) return { kind: "waits" };
+    if (before !== undefined) return { kind: "ended", event: before };
     return { kind: "refused", reason: "invalid_batch_settlement_evm_refund_no_balance" };
   }
   const isLeaving = atHead.withdrawal !== undefined || served.withdrawal !== undefined;

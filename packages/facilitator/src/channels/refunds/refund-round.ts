@@ -15,6 +15,9 @@ import type { RefundedSoFar } from "./read-refunded.ts";
 /** `stopping`: no event is read any more. */
 export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
 
+/** What each endpoint has shown so far. */
+export type ShownByEach = Map<RpcEndpointHandle, RefundedSoFar>;
+
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {
   /** Refunds that are not sent again until then. */
@@ -26,7 +29,16 @@ export interface RefundMemory {
   /** Of channels whose refund was sent, from nodes that keep too few states. */
   formerHeads: FormerHeads;
   /** By refund, the events of a nonce that each endpoint has shown so far. */
-  shown: Map<string, { nonce: bigint; byEndpoint: Map<RpcEndpointHandle, RefundedSoFar> }>;
+  shown: Map<string, { nonce: bigint; byEach: ShownByEach }>;
+}
+
+/** Events of a refund's nonce so far. What was left of an earlier one is signed again. */
+export function shownOf({ shown }: RefundMemory, id: string, nonce: bigint): ShownByEach {
+  const known = shown.get(id);
+  if (known?.nonce === nonce) return known.byEach;
+  const byEach: ShownByEach = new Map();
+  shown.set(id, { nonce, byEach });
+  return byEach;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */
