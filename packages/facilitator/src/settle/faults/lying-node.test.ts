@@ -183,7 +183,7 @@ describe("a node that misreports a broadcast", () => {
     lies.length = 0;
     await vi.waitFor(
       async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
-      20_000,
+      60_000,
     );
     const { relayer } = devnet.accounts;
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
