@@ -7,6 +7,7 @@ import {
   type RpcPool,
 } from "@coinslot/chain";
 import type { NetworkConfiguration } from "./configuration/facilitator-configuration.ts";
+import type { Logger } from "./logger.ts";
 import { type BlockClock, createBlockClock } from "./settle/block-clock.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createTrialFloor, type TrialFloor } from "./settle/trial-floor.ts";
@@ -31,7 +32,12 @@ export interface Chain {
 /** Connects to a network. Sends no request yet. */
 export function openChain(
   configuration: NetworkConfiguration,
-  { clock, now, metrics }: { clock: Clock; now: () => number; metrics: SettlementMetrics },
+  {
+    clock,
+    now,
+    metrics,
+    logger,
+  }: { clock: Clock; now: () => number; metrics: SettlementMetrics; logger: Logger },
 ): Chain {
   const { chainId, rpcUrls, callGas, relayers } = configuration;
   const { network, callsPerSecond } = configuration;
@@ -46,6 +52,11 @@ export function openChain(
       for (const { method } of calls) metrics.nodeCalls.inc({ network, method });
     },
     onEvent(event) {
+      if (event.type === "endpoint-wrong-chain") {
+        const { endpoint, chainId: found } = event;
+        const facts = { network, endpoint, found, expected: chainId };
+        logger.error(facts, "An endpoint serves another chain, and is not used");
+      }
       if (event.type !== "endpoint-failed") return;
       const { endpoint, kind } = event;
       metrics.nodeFailures.inc({ network, endpoint, kind });

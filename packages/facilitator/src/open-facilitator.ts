@@ -34,7 +34,7 @@ export function openFacilitator(
   setInitialSeries(metrics, configuration.networks);
   const listeners = new Set<SettlementListener>();
   const chains = configuration.networks.map((network) =>
-    openChain(network, { clock, now, metrics }),
+    openChain(network, { clock, now, metrics, logger }),
   );
   const verifier = createVerifier({
     acceptsPayersWithCode: settings.acceptsPayersWithCode,

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFacilitator } from "./create-facilitator.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
+import { type Logger, silentLogger } from "./logger.ts";
 import { type Intercept, startNodeProxy } from "./testing/node-proxy.ts";
 import { createTestLedger, engines, startSettlingDevnet } from "./testing/settling-devnet.ts";
 
@@ -13,21 +14,29 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** A facilitator on a ledger of its own, with a node that answers by `intercept`. */
-async function begin(intercept: Intercept, options: { engine?: (typeof engines)[number] } = {}) {
+/**
+ * A facilitator on a ledger of its own, with a node that answers by `intercept`. With `hasSecond`
+ * an honest node is its second endpoint.
+ */
+async function begin(
+  intercept: Intercept,
+  options: { engine?: (typeof engines)[number]; hasSecond?: boolean; logger?: Logger } = {},
+) {
   const devnet = await startDevnet();
   ends.push(() => devnet.stop());
   const proxy = await startNodeProxy(devnet.rpcUrl, intercept);
   ends.push(() => proxy.close());
   const ledger = await createTestLedger(options.engine ?? "sqlite");
   ends.push(() => ledger.drop());
+  const rpcUrls = options.hasSecond === true ? [proxy.url, devnet.rpcUrl] : [proxy.url];
   const create = (startTimeoutSeconds: number) => {
     const { network, accounts } = devnet;
     const { privateKey } = accounts.relayer;
     const facilitator = createFacilitator({
-      networks: [{ network, rpcUrls: [proxy.url], relayer: { privateKey } }],
+      networks: [{ network, rpcUrls, relayer: { privateKey } }],
       ledger: ledger.url,
       startTimeoutSeconds,
+      ...(options.logger !== undefined && { logger: options.logger }),
     });
     ends.push(() => facilitator.close());
     return facilitator;
@@ -42,7 +51,7 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
       await opened.close();
     }
   }
-  return { create, start, open };
+  return { devnet, create, start, open };
 }
 
 const malformed = { result: "no block" };
@@ -61,6 +70,25 @@ describe("a start with a temporarily failing node", () => {
       return bad;
     });
     await expect(start(10)).resolves.toBeUndefined();
+  });
+
+  it("succeeds beside an endpoint of another chain, and logs it as an error", async () => {
+    const errors: [object, string][] = [];
+    const logger = {
+      ...silentLogger,
+      error: (fields: object, message: string) => void errors.push([fields, message]),
+    };
+    const lie: Intercept = async ({ method }, ask) =>
+      method === "eth_chainId" ? { result: "0x1" } : ask();
+    const { devnet, start } = await begin(lie, { hasSecond: true, logger });
+    await expect(start(10)).resolves.toBeUndefined();
+    const { network, chainId: expected } = devnet;
+    expect(errors).toEqual([
+      [
+        { network, endpoint: 1, found: 1, expected },
+        "An endpoint serves another chain, and is not used",
+      ],
+    ]);
   });
 
   it("fails at its deadline, with the obstacle", async () => {

@@ -1,26 +1,18 @@
 import { randomUUID } from "node:crypto";
-import {
-  type Clock,
-  createRpcPool,
-  type HttpPost,
-  RpcNotReadyError,
-  type RpcPool,
-  type RpcPoolEvent,
-  systemClock,
-} from "@coinslot/chain";
+import { type Clock, type HttpPost, type RpcPoolEvent, systemClock } from "@coinslot/chain";
 import type { Database } from "@coinslot/storage";
 import type { ChainContext } from "./chain-context.ts";
 import {
-  type ChainConfiguration,
   type IndexerConfiguration,
   type IndexerConfigurationInput,
   readConfiguration,
 } from "./configuration.ts";
 import { createEventSignal, type EventSignal } from "./event-signal.ts";
 import { followChains } from "./follow-chains.ts";
-import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
+import type { ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
+import { type ChainRuntime, checkChainId, openChain } from "./open-chain.ts";
 import { createChainEvidence } from "./proof/chain-evidence.ts";
 import { createIndexerQueries } from "./query/indexer-queries.ts";
 import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
@@ -34,7 +26,6 @@ import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
-import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
 import { createFirstReaders } from "./verify/first-readers.ts";
 import type { Repair } from "./verify/repair.ts";
 import { anyBlocks } from "./webhooks/find-returned.ts";
@@ -107,16 +98,6 @@ export function createIndexer(options: IndexerOptions): Indexer {
   };
 }
 
-/** One chain of this process. */
-interface ChainRuntime {
-  chain: ChainConfiguration;
-  pool: RpcPool;
-  /** The pool without the endpoints of `outvoted`, for every read of the chain. */
-  trusted: TrustedPool;
-  outvoted: Set<number>;
-  progress: Progress;
-}
-
 /** The parts and the state of one indexer. */
 interface IndexerContext {
   readonly configuration: IndexerConfiguration;
@@ -151,21 +132,9 @@ function createContext(options: IndexerOptions): IndexerContext {
     ...input
   } = options;
   const configuration = readConfiguration(input);
-  const chains = configuration.chains.map((chain): ChainRuntime => {
-    const pool = createRpcPool({
-      chainId: chain.chainId,
-      rpcUrls: chain.rpcUrls,
-      timeoutMs: chain.requestTimeoutMs,
-      clock,
-      ...(chain.callsPerSecond !== undefined && { callsPerSecond: chain.callsPerSecond }),
-      ...(post !== undefined && { post }),
-      onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
-    });
-    const outvoted = new Set<number>();
-    const trusted = createTrustedPool(pool, { chainId: chain.chainId, outvoted, clock });
-    const progress = createProgress({ chain: chain.name, logger, clock, terminal });
-    return { chain, pool, trusted, outvoted, progress };
-  });
+  const chains = configuration.chains.map((chain) =>
+    openChain(chain, { clock, logger, terminal, onRpcEvent, post }),
+  );
   const events = createEventSignal();
   const store = createLazyStore({
     url: configuration.database,
@@ -195,7 +164,7 @@ function createContext(options: IndexerOptions): IndexerContext {
 async function start(context: IndexerContext): Promise<void> {
   const { configuration, chains, store, events, clock, logger, closing } = context;
   const { database } = await store.opened();
-  await Promise.all(chains.map(({ pool }) => refuseWrongChain(pool)));
+  await Promise.all(chains.map(({ pool }) => checkChainId(pool)));
   const { onWebhook, now } = context;
   const { webhooks: receivers } = configuration;
   context.delivering ??= startWebhooks({
@@ -303,14 +272,4 @@ async function close(context: IndexerContext): Promise<void> {
   const webhooks = await delivering?.catch(() => undefined);
   await webhooks?.stop();
   await store.close();
-}
-
-/** An endpoint that is down now may come back; one of another chain must never be used. */
-async function refuseWrongChain(pool: RpcPool): Promise<void> {
-  try {
-    await pool.ready();
-  } catch (error) {
-    if (error instanceof RpcNotReadyError && error.retryable) return;
-    throw error;
-  }
 }

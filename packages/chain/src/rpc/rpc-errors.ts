@@ -149,9 +149,10 @@ export class RpcUnavailableError extends RpcError {
   }
 }
 
-/** `ready()` found endpoints that must not be used, or none that can be. All problems at once. */
+/** `ready()` found no endpoint that can be used. All problems at once. */
 export class RpcNotReadyError extends RpcError {
   override readonly name = "RpcNotReadyError";
+  /** False where every endpoint serves another chain. */
   readonly retryable: boolean;
   readonly problems: readonly EndpointProblem[];
 
@@ -161,7 +162,7 @@ export class RpcNotReadyError extends RpcError {
       { cause: new AggregateError(problems) },
     );
     this.problems = problems;
-    this.retryable = problems.every((problem) => problem.retryable);
+    this.retryable = problems.some((problem) => problem.retryable);
   }
 }
 

@@ -8,8 +8,20 @@ const open = usePoolScene();
 const restMs = 600_000;
 
 describe("the chain id", () => {
-  it("is checked by ready() at every endpoint", async () => {
-    const { second, pool } = open();
+  it("is checked by ready() at every endpoint, and one that serves it is enough", async () => {
+    const { second, pool, events } = open();
+    second.set(answerMethod("eth_chainId", "0x1"));
+
+    await pool.ready();
+
+    expect(stateOf(pool, 1)).toBe("ready");
+    expect(stateOf(pool, 2)).toBe("wrong-chain");
+    expect(events).toEqual([{ type: "endpoint-wrong-chain", endpoint: 2, chainId: 1 }]);
+  });
+
+  it("has ready() reject for good where every endpoint serves another chain", async () => {
+    const { first, second, pool } = open();
+    first.set(answerMethod("eth_chainId", "0x1"));
     second.set(answerMethod("eth_chainId", "0x1"));
 
     const error = await rejectionOf(pool.ready());
@@ -17,7 +29,23 @@ describe("the chain id", () => {
     expect(error).toBeInstanceOf(RpcNotReadyError);
     expect(error).toMatchObject({
       retryable: false,
-      problems: [{ name: "RpcWrongChainError", endpoint: 2, actualChainId: 1 }],
+      problems: [
+        { name: "RpcWrongChainError", endpoint: 1, actualChainId: 1 },
+        { name: "RpcWrongChainError", endpoint: 2, actualChainId: 1 },
+      ],
+    });
+  });
+
+  it("has ready() reject for now where the only other endpoint is down", async () => {
+    const { first, second, pool } = open();
+    first.set(answerMethod("eth_chainId", "0x1"));
+    await second.close();
+
+    const error = await rejectionOf(pool.ready());
+
+    expect(error).toMatchObject({
+      retryable: true,
+      problems: [{ name: "RpcWrongChainError", endpoint: 1 }, { endpoint: 2 }],
     });
   });
 

@@ -73,8 +73,9 @@ export type RpcPoolEvent = EndpointEvent;
 
 export interface RpcPool extends RpcRequester {
   /**
-   * Checks every endpoint's chain id. Rejects with one `RpcNotReadyError` when an endpoint serves
-   * another chain, or when none can be reached. `status()` shows one that is merely down.
+   * Checks every endpoint's chain id. Rejects with one `RpcNotReadyError` when no endpoint serves
+   * the pool's chain. `status()` shows those that are down or serve another one: these are not
+   * used, and are asked again later.
    */
   ready(): Promise<void>;
   /**
@@ -236,11 +237,9 @@ async function checkEndpoints({ chainId, endpoints, closing }: PoolContext): Pro
   closing.signal.throwIfAborted();
   await Promise.all(endpoints.map((endpoint) => endpoint.check()));
   closing.signal.throwIfAborted();
-  const isWrong = endpoints.some((endpoint) => endpoint.state() === "wrong-chain");
-  if (!isWrong && endpoints.some((endpoint) => endpoint.state() === "ready")) return;
-  const problems = endpoints.flatMap((endpoint) =>
-    endpoint.state() === "ready" ? [] : (endpoint.problem() ?? []),
-  );
+  // One that lies about its chain must not stop a start beside others.
+  if (endpoints.some((endpoint) => endpoint.state() === "ready")) return;
+  const problems = endpoints.flatMap((endpoint) => endpoint.problem() ?? []);
   throw new RpcNotReadyError(chainId, problems);
 }
 

@@ -39,8 +39,7 @@ export async function checkEndpoints({
     }),
   );
   const usable = asked.flatMap(({ status, url }) => (status === "ok" && url ? [url] : []));
-  // An absent endpoint is no harm while another answers. One of another chain keeps a seller from
-  // starting.
+  // An absent endpoint is no harm while another answers. One of another chain is a wrong setting.
   const checks = asked.map(({ status, found }): Check => {
     const away = usable.length > 0 ? "warning" : "broken";
     return { topic: "rpc", about: name, status: status === "away" ? away : status, found };

@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { transferBatch } from "@coinslot/devnet";
 import { effort } from "@coinslot/devnet/effort";
 import { describe, expect, it } from "vitest";
+import { silentLogger } from "../logger.ts";
 import { enginesByDay } from "../testing/engines.ts";
 import {
   type Call,
@@ -295,6 +296,41 @@ describe.each(enginesByDay)("through RPC faults, on $engine,", ({ engine, create
       startIndexer({ rpcUrls: [devnet.rpcUrl], database, chain: { chainId: 988 } }),
     ).rejects.toThrow("serves chain 9745 instead of chain 988");
   });
+
+  it.each([1, 2])(
+    "a start goes on beside %d endpoints of another chain, which are shown and asked again",
+    async (count) => {
+      const devnet = await startUsedChain();
+      const proxies = await Promise.all(
+        Array.from({ length: count }, () => startFaultProxy(devnet.rpcUrl)),
+      );
+      for (const proxy of proxies)
+        proxy.set(changing("eth_chainId", (answer) => ({ ...answer, result: "0x1" })));
+      const errors: { fields: object; message: string }[] = [];
+      const indexer = await startFastIndexer({
+        rpcUrls: [...proxies.map(({ url }) => url), devnet.rpcUrl],
+        database: await createUrl(),
+        logger: {
+          ...silentLogger,
+          error: (fields, message) => void errors.push({ fields, message }),
+        },
+      });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      expect(errors).toContainEqual({
+        fields: { chain: "devnet", endpoint: 1, found: 1, expected: devnet.chainId },
+        message: "An endpoint serves another chain, and is not used",
+      });
+      const problem = `Endpoint${count === 1 ? " 1" : "s 1, 2"} of another chain: not used`;
+      const shown = { health: "degraded", problem, tokens: [{ health: "healthy" }] };
+      await expect
+        .poll(() => indexer.status(), { timeout: 20_000 })
+        .toMatchObject({ health: "degraded", chains: [shown] });
+      for (const proxy of proxies) proxy.set(honest);
+      await expect
+        .poll(() => indexer.status(), { timeout: 30_000 })
+        .toMatchObject({ health: "healthy", chains: [{ problem: undefined }] });
+    },
+  );
 
   it("corrupt logs are not stored", async () => {
     const random = randomOf(`corrupt logs on ${engine}`);

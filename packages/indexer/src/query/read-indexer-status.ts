@@ -21,14 +21,15 @@ export async function readIndexerStatus(
   try {
     const { database, tokens } = await openStore();
     const statuses = await Promise.all(
-      chains.map(({ chain, pool, progress }) =>
-        readChainStatus(database, {
+      chains.map(async ({ chain, pool, progress }) => {
+        const status = await readChainStatus(database, {
           chain,
           tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
           pace: progress.pace(),
           rpcLatencyMs: fastest(pool),
-        }),
-      ),
+        });
+        return withEndpoints(status, pool);
+      }),
     );
     const health = worst(statuses.map((status) => status.health));
     return { health, role, database: "healthy", chains: statuses };
@@ -86,6 +87,16 @@ function withoutDatabase(
       health: "unhealthy",
     })),
   };
+}
+
+/** A chain with an endpoint of another chain is degraded, and its tokens are as they are. */
+function withEndpoints(status: ChainStatus, pool: Pick<RpcPool, "status">): ChainStatus {
+  const wrong = pool.status().filter(({ state }) => state === "wrong-chain");
+  if (wrong.length === 0 || status.health !== "healthy") return status;
+  const numbers = wrong.map(({ endpoint }) => endpoint).join(", ");
+  const name = wrong.length === 1 ? "Endpoint" : "Endpoints";
+  const problem = `${name} ${numbers} of another chain: not used`;
+  return { ...status, health: "degraded", problem };
 }
 
 function worst(healths: readonly Health[]): Health {
