@@ -73,7 +73,7 @@ export async function planCallerRefund(
   const plans: RefundPlan[] = [];
   const isAgreed = isUnanimous(votes, (each) => {
     const plan = planRefund(hosted, refund, rows, each);
-    if (!("amount" in plan) || plan.amount < planned.amount) return false;
+    if (!("amount" in plan) || plan.amount !== planned.amount) return false;
     plans.push(plan);
     return true;
   });

@@ -1,25 +1,24 @@
 import { RpcError } from "@coinslot/chain";
-import type { Hex } from "@coinslot/protocol";
 import * as z from "zod";
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
-import { endRefund } from "../../ledger/channels/move-refund.ts";
 import type { ChannelsContext } from "../channels-context.ts";
-import { type ChannelVotes, readByEach } from "../watch/read-by-each.ts";
-import { concludeAgreed, followRefund, type PassedRefund } from "./follow-refund.ts";
-import { planRefund } from "./plan-refund.ts";
+import { readByEach } from "../watch/read-by-each.ts";
+import { conclude, followRefund, isFinal, noteShown } from "./follow-refund.ts";
+import { planRefund, type RefundVotes, readRefundVotes } from "./plan-refund.ts";
 import {
   failRefund,
   isOverdue,
-  openCase,
-  type RefundCase,
   type RefundMemory,
   type RefundsContext,
+  readRefundOfChannel,
+  type SentRefund,
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
 
 /** Endpoints are asked anew after this: a withdrawal may have ended since. */
 const maxVoteAgeMs = 60_000;
 const notSent = "invalid_batch_settlement_evm_refund_transaction_failed";
+const noBalance = "invalid_batch_settlement_evm_refund_no_balance";
 
 /**
  * Brings refunds as far as the chain allows: signs them, sends them again, notes their events, ends
@@ -48,30 +47,42 @@ export async function advanceChannelRefunds(
     }
   }
   const locked = open.filter(({ state }) => state === "locked");
-  const passed: PassedRefund[] = [];
+  const passed: SentRefund[] = [];
   for (const refund of open) {
     if (refund.state === "locked") continue;
     await attempt(refund, async () => {
-      const found = await followRefund(channels, memory, refund);
-      if (found !== undefined) passed.push(found);
+      const sent = await followRefund(channels, memory, refund);
+      if (sent !== undefined) passed.push(sent);
+    });
+  }
+  // At once, here and below: a slow endpoint would take its time for each one alone.
+  await Promise.all(
+    passed.map((sent) => attempt(sent.refund, () => noteShown(channels, memory, sent))),
+  );
+  const final: SentRefund[] = [];
+  for (const sent of passed) {
+    await attempt(sent.refund, async () => {
+      if (await isFinal(channels, memory, sent)) final.push(sent);
     });
   }
   let votedAt = clock.now();
-  const [votesOfAll, votesOfPassed] = await Promise.all([
-    readByEach(channels, { ids: idsOf(locked) }),
-    readByEach(channels, { ids: passed.map(({ refund }) => refund.channelId), depth }),
+  const ids = final.map(({ refund }) => refund.channelId);
+  const [votesOfAll, votesOfFinal] = await Promise.all([
+    readRefundVotes(channels, locked),
+    readByEach(channels, { ids, depth }),
   ]);
-  for (const each of passed) {
-    const votes = votesOfPassed.get(each.refund.channelId);
-    await attempt(each.refund, () => concludeAgreed(channels, memory, { ...each, votes }));
-  }
+  await Promise.all(
+    final.map((sent) => {
+      const votes = votesOfFinal.get(sent.refund.channelId);
+      return attempt(sent.refund, () => conclude(channels, memory, { ...sent, votes }));
+    }),
+  );
   let votesOfLocked = votesOfAll;
   for (const [index, refund] of locked.entries()) {
     await attempt(refund, async () => {
       const now = clock.now();
       if (now - votedAt >= maxVoteAgeMs) {
-        // All that are left: a slow endpoint would take its time for each one alone.
-        votesOfLocked = await readByEach(channels, { ids: idsOf(locked.slice(index)) });
+        votesOfLocked = await readRefundVotes(channels, locked.slice(index));
         votedAt = now;
       }
       await signRefund(channels, refund, votesOfLocked.get(refund.channelId));
@@ -79,19 +90,14 @@ export async function advanceChannelRefunds(
   }
 }
 
-function idsOf(refunds: readonly OpenRefund[]): Hex[] {
-  return refunds.map(({ channelId }) => channelId);
-}
-
 /** `locked`: nothing that is good is signed. So it may end, whatever a node returns. */
 async function signRefund(
   channels: RefundsContext,
   refund: OpenRefund,
-  votes: ChannelVotes | undefined,
+  votes: RefundVotes | undefined,
 ): Promise<void> {
   try {
-    const found = await openCase(channels, refund);
-    if (found !== undefined) return await signCase(channels, found, votes);
+    if (await isSettled(channels, refund, votes)) return;
   } catch (error) {
     const isFault = error instanceof RpcError || error instanceof z.ZodError;
     if (!isFault || !isOverdue(channels, refund)) throw error;
@@ -100,28 +106,27 @@ async function signRefund(
   if (isOverdue(channels, refund)) await failRefund(channels, refund, notSent);
 }
 
-async function signCase(
+/** Returns whether it was sent, or has ended. */
+async function isSettled(
   channels: RefundsContext,
-  found: RefundCase,
-  votes: ChannelVotes | undefined,
-): Promise<void> {
-  const { ledger } = channels.context;
-  const { refund } = found;
-  const decided = await planRefund(channels, found, votes);
-  switch (decided.kind) {
+  refund: OpenRefund,
+  votes: RefundVotes | undefined,
+): Promise<boolean> {
+  const known = await readRefundOfChannel(channels, refund);
+  if (known === undefined) return false;
+  const plan = planRefund(channels, known, votes);
+  switch (plan.kind) {
     case "waits":
-      if (isOverdue(channels, refund)) await failRefund(channels, refund, notSent);
-      return;
-    case "refused":
-      return failRefund(channels, refund, decided.reason);
-    case "ended":
-      await endRefund(ledger, refund, { state: "done", event: decided.event });
-      return;
+      return false;
+    case "empty":
+      await failRefund(channels, refund, noBalance);
+      return true;
     case "plan": {
-      const error = await tryRefund(channels, found, decided);
-      if (error !== undefined) return refuse(channels, refund, error);
-      const isStored = await sendByKey(channels, found, decided);
-      if (!isStored && isOverdue(channels, refund)) await failRefund(channels, refund, notSent);
+      const found = { ...known, atHead: plan.atHead };
+      const error = await tryRefund(channels, found, plan);
+      if (error === undefined) return sendByKey(channels, found, plan);
+      await refuse(channels, refund, error);
+      return true;
     }
   }
 }

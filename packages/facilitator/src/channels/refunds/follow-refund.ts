@@ -1,25 +1,24 @@
 import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
-import { endRefund, noteRefundEvent, reopenRefund } from "../../ledger/channels/move-refund.ts";
+import { endRefund, noteRefundEvent } from "../../ledger/channels/move-refund.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
 import { withSignal } from "../../settle/evidence/with-signal.ts";
 import { backOff } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { finalByHeads } from "../watch/final-by-heads.ts";
-import { type ChannelVotes, isUnanimous } from "../watch/read-by-each.ts";
-import { isStateMissing } from "../watch/read-channels.ts";
+import { readBlock } from "../watch/read-block.ts";
+import { type ChannelVotes, isUnanimous, withinTime } from "../watch/read-by-each.ts";
+import { isStateMissing, readChannels } from "../watch/read-channels.ts";
 import { noteDispute } from "./note-dispute.ts";
 import { readMoved } from "./read-moved.ts";
-import { type RefundedEvent, readRefunded, sumOf } from "./read-refunded.ts";
+import { type RefundedSoFar, readRefunded, sumOf } from "./read-refunded.ts";
 import {
   failRefund,
   isOverdue,
   openCase,
-  type RefundCase,
   type RefundMemory,
   type RefundsContext,
-  readAtDepth,
-  shownOf,
+  type SentRefund,
 } from "./refund-round.ts";
 import { sendByKey, tryRefund } from "./send-refund.ts";
 
@@ -32,66 +31,75 @@ const dayMs = 86_400_000;
 /**
  * `sent`: a signature for its nonce may be anywhere, until that nonce has finally passed.
  *
- * @returns it where that is so; each endpoint is to be asked then
+ * @returns it where its nonce has passed at the head
  */
 export async function followRefund(
   channels: RefundsContext,
   memory: RefundMemory,
   refund: OpenRefund,
-): Promise<PassedRefund | undefined> {
-  const { clock } = channels.context;
+): Promise<SentRefund | undefined> {
   const { signed } = refund;
   const found = await openCase(channels, refund);
   if (found === undefined || signed === undefined) return undefined;
-  if (found.atHead.refundNonce <= signed.nonce) {
-    await noteEvent(channels, refund, undefined);
-    await resend(channels, memory, { ...found, signed });
-    return undefined;
-  }
-  const dispute = memory.disputes.get(refund.id);
-  if (dispute !== undefined && dispute.until > clock.now()) return undefined;
-  // Its logs become more with each block. While endpoints differ, they are not read again, but for
-  // the event that its buyer waits for.
-  const isRead = dispute === undefined || refund.event === undefined;
-  const events = isRead ? await readAndNote(channels, found) : undefined;
-  const passed = { ...found, signed, events };
-  return (await isFinal(channels, memory, passed)) ? passed : undefined;
+  const sent = { ...found, signed };
+  if (found.atHead.refundNonce > signed.nonce) return sent;
+  await noteEvent(channels, refund, undefined);
+  await resend(channels, memory, sent);
+  return undefined;
 }
 
-async function readAndNote(
+/**
+ * Notes the event that its buyer waits for, by the first endpoint that answers. It ends nothing.
+ *
+ * @throws RpcError, ZodError where its blocks cannot be read in time
+ */
+export async function noteShown(
   channels: RefundsContext,
-  { refund, head }: RefundCase,
-): Promise<RefundedEvent[]> {
-  const { settlement, place, stopping } = channels;
-  const events = await readRefunded(withSignal(settlement.network.rpc, stopping), {
-    contract: place.contract,
-    channelId: refund.channelId,
-    from: refund.sinceNumber + 1,
-    to: head.number,
-  });
-  await noteEvent(channels, refund, sumOf(events));
-  return events;
+  { disputes }: Pick<RefundMemory, "disputes">,
+  { refund, atHead }: SentRefund,
+): Promise<void> {
+  const { context, settlement, place, stopping } = channels;
+  // Its logs become more with each block. A refund whose end waits for endpoints rests, too.
+  const dispute = disputes.get(refund.id);
+  const isResting = dispute !== undefined && dispute.until > context.clock.now();
+  if (isResting || (dispute !== undefined && refund.event !== undefined)) return;
+  const { channelId, sinceNumber } = refund;
+  const soFar: RefundedSoFar = { next: sinceNumber + 1, to: atHead.block.number, events: [] };
+  const asked = { contract: place.contract, channelId };
+  const { rpc } = settlement.network;
+  await withinTime(
+    context.clock,
+    (signal) => readRefunded(withSignal(rpc, signal), asked, soFar),
+    stopping,
+  );
+  await noteEvent(channels, refund, sumOf(soFar.events));
 }
 
 async function noteEvent(
   { context }: ChannelsContext,
   refund: OpenRefund,
-  event: Moved,
+  event: ReturnType<typeof sumOf>,
 ): Promise<void> {
   if (event?.hash === refund.event?.hash && event?.refunded === refund.event?.refunded) return;
   await noteRefundEvent(context.ledger, refund, event);
   await context.faultPoint("channel_refund_noted");
 }
 
-/** Whether the nonce has passed finally, and the mirror has what the refund has moved. */
-async function isFinal(
+/**
+ * Whether the nonce has passed finally, and the mirror has what the refund has moved. Then each
+ * endpoint is asked. Those that differed rest before.
+ */
+export async function isFinal(
   channels: ChannelsContext,
   memory: RefundMemory,
-  found: RefundCase & Signed,
+  sent: SentRefund,
 ): Promise<boolean> {
-  const { nonce } = found.signed;
-  const final = await readFinal(channels, memory, found);
-  const mirror = await readChannelState(channels.context.ledger, found.refund);
+  const { context } = channels;
+  const { refund, signed } = sent;
+  const { nonce } = signed;
+  if ((memory.disputes.get(refund.id)?.until ?? 0) > context.clock.now()) return false;
+  const final = await readFinal(channels, memory, sent);
+  const mirror = await readChannelState(context.ledger, refund);
   if (final === undefined || final.refundNonce <= nonce || mirror === undefined) return false;
   // Before it is unlocked, the balance that vouchers are decided by has fallen.
   // Where nothing moves, the mirror is not read again.
@@ -100,90 +108,59 @@ async function isFinal(
 }
 
 /**
- * Ends it where each endpoint that has a say shows the nonce as passed, finally. Else a signature
- * may be good: it rests.
+ * Ends a refund where each endpoint that has a say shows the nonce as passed, finally: no signature
+ * for it is good any more. Else one may be: it rests.
+ *
+ * It is done by the largest sum of events that an endpoint shows. Another refund by the same key
+ * may have used its nonce up, and moved less: the buyer may ask for what is left. Where none has
+ * shown an event in its time, it fails.
+ *
+ * @param options.votes at `finalAfter`
  */
-export async function concludeAgreed(
+export async function conclude(
   channels: RefundsContext,
   memory: RefundMemory,
-  { votes, ...passed }: PassedRefund & { votes: ChannelVotes | undefined },
-): Promise<void> {
-  const { context, settlement } = channels;
-  const { refund, signed, head } = passed;
-  if (!isUnanimous(votes, ({ refundNonce }) => refundNonce > signed.nonce)) {
-    return noteDispute(context, memory, { refund, votes });
-  }
-  memory.disputes.delete(refund.id);
-  const events = passed.events ?? (await readAndNote(channels, passed));
-  const last = head.number - settlement.network.finalAfter;
-  let moved = sumOf(events.filter(({ blockNumber }) => blockNumber <= last));
-  const isShort = (sum: Moved) => sum === undefined || sum.refunded < signed.amount;
-  if (isShort(moved)) {
-    // A node may have left the event out, or have made it smaller.
-    if (moved === undefined && !isOverdue(channels, refund)) return;
-    const { most, isAwaited } = await readMoved(channels, refund, {
-      votes,
-      to: last,
-      shown: shownOf(memory, refund.id, signed.nonce),
-    });
-    // Else it fails, or its rest is signed again.
-    if (isShort(most) && isAwaited) return;
-    moved = most;
-  }
-  await conclude(channels, memory, { ...passed, moved });
-}
-
-/**
- * The nonce has finally passed, so no signature for it is good. It is done, unless another refund
- * has used the nonce up and moved less, by all endpoints. Where none has shown an event in its
- * time, it fails.
- */
-async function conclude(
-  channels: ChannelsContext,
-  memory: RefundMemory,
-  { refund, channel, atHead, signed, moved }: RefundCase & Signed & { moved: Moved },
+  { votes, ...sent }: SentRefund & { votes: ChannelVotes | undefined },
 ): Promise<void> {
   const { context, metrics, place } = channels;
-  const { ledger, logger } = context;
-  const left = atHead.balance - baseOf(channel.charged, atHead.totalClaimed);
-  const { network } = place;
-  memory.rests.delete(refund.id);
-  memory.inVain.delete(refund.id);
-  memory.shown.delete(refund.id);
-  memory.formerHeads.delete(refund.channelId);
-  if (moved === undefined) return failRefund(channels, refund, left > 0n ? notSent : noBalance);
-  const wanted = refund.asked === undefined ? left : refund.asked - moved.refunded;
-  if (moved.refunded < signed.amount && wanted > 0n && left > 0n) {
-    logger.warn(
-      { network, channel: refund.channelId },
-      "another refund of a channel has used the nonce of ours up; what is left is signed again",
-    );
-    return reopenRefund(ledger, refund);
+  const { refund, signed, channel, atHead } = sent;
+  const hasPassed = isUnanimous(votes, ({ refundNonce }) => refundNonce > signed.nonce);
+  if (votes === undefined || !hasPassed) return noteDispute(context, memory, { refund, votes });
+  const { most, isAwaited } = await readMoved(channels, memory, { ...sent, votes });
+  // One may have left the event out, or have made it smaller.
+  if (isAwaited) return noteDispute(context, memory, { refund, votes: { awaited: 1 } });
+  if (most === undefined && !isOverdue(channels, refund)) {
+    return backOff(memory.disputes, refund.id, { now: context.clock.now() });
   }
-  if (await endRefund(ledger, refund, { state: "done", event: moved })) {
-    metrics.refunds.inc({ network, outcome: "done" });
+  for (const each of [memory.disputes, memory.rests, memory.inVain, memory.shown]) {
+    each.delete(refund.id);
+  }
+  memory.formerHeads.delete(refund.channelId);
+  if (most === undefined) {
+    const isEmpty = atHead.balance <= baseOf(channel.charged, atHead.totalClaimed);
+    return failRefund(channels, refund, isEmpty ? noBalance : notSent);
+  }
+  if (await endRefund(context.ledger, refund, { state: "done", event: most })) {
+    metrics.refunds.inc({ network: place.network, outcome: "done" });
     await context.faultPoint("channel_refund_ended");
   }
 }
 
-type Signed = { signed: NonNullable<OpenRefund["signed"]> };
-type Moved = ReturnType<typeof sumOf>;
-/** A refund whose nonce has passed finally. `events`: `undefined` where they are to be read. */
-export type PassedRefund = RefundCase & Signed & { events: RefundedEvent[] | undefined };
-
 /** The channel at `finalAfter`. A node may keep too few states for that: see `finalByHeads`. */
 async function readFinal(
-  { context: { clock }, settlement, place }: ChannelsContext,
+  { context: { clock }, settlement: { network }, place: { contract } }: ChannelsContext,
   { formerHeads }: RefundMemory,
-  found: RefundCase,
+  { refund: { channelId }, atHead }: SentRefund,
 ) {
-  const { network } = settlement;
+  const { rpc, finalAfter } = network;
+  const head = atHead.block;
+  if (finalAfter === 0) return atHead;
   try {
-    return await readAtDepth({ settlement, place }, found, network.finalAfter);
+    const block = await readBlock(rpc, head.number - finalAfter);
+    if (block === undefined) return undefined;
+    return (await readChannels(network, { contract, ids: [channelId], block })).get(channelId);
   } catch (error) {
     if (!isStateMissing(error)) throw error;
-    const { head, atHead, refund } = found;
-    const { channelId } = refund;
     const readings = { head, atHead: new Map([[channelId, atHead]]), now: clock.now() };
     const final = (await finalByHeads(network, formerHeads, readings)).get(channelId);
     if (final !== undefined) formerHeads.delete(channelId);
@@ -199,18 +176,18 @@ async function readFinal(
 async function resend(
   channels: ChannelsContext,
   { rests, inVain }: RefundMemory,
-  found: RefundCase & Signed,
+  sent: SentRefund,
 ): Promise<void> {
   const { clock, logger } = channels.context;
-  const { refund, signed, head } = found;
+  const { refund, signed, atHead } = sent;
   const { transaction } = refund;
   if (transaction === undefined || transaction.state === "open") return;
-  if (transaction.state === "included" && transaction.blockNumber > head.number) return;
+  if (transaction.state === "included" && transaction.blockNumber > atHead.block.number) return;
   const now = clock.now();
   if ((rests.get(refund.id)?.until ?? 0) > now) return;
   backOff(rests, refund.id, { now });
   const { channelId: channel, network } = refund;
-  const error = await tryRefund(channels, found, signed);
+  const error = await tryRefund(channels, sent, signed);
   if (error !== undefined) {
     logger.error({ network, channel, error }, "a channel's refund cannot be sent at the moment");
     return;
@@ -224,5 +201,5 @@ async function resend(
       return;
     }
   }
-  await sendByKey(channels, found, signed);
+  await sendByKey(channels, sent, signed);
 }

@@ -40,6 +40,9 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let lowest: number;
   /** Whether the second node returns events of ten blocks at most, each time after 200 ms. */
   let isNarrow: boolean;
+  /** Whether the second node returns nothing. */
+  let isDead: boolean;
+  let deadCalls: number;
   /** Single blocks of such events that were asked for. */
   let slowBlocks: number;
   /** Of the first node, and of the second one. */
@@ -59,6 +62,8 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     slowId = undefined;
     slowBlocks = 0;
     isNarrow = false;
+    isDead = false;
+    deadCalls = 0;
     lies = [undefined, undefined];
     here = await startRefundingChannels("sqlite");
     channels = here.channels;
@@ -83,6 +88,10 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
       startNodeProxy(devnet.rpcUrl, async (call, ask) => {
         const kept = keep(call);
         if (kept !== undefined) return kept;
+        if (isDead) {
+          deadCalls += 1;
+          return { error: { code: -32_000, message: "no service" } };
+        }
         if (isNarrow && asks(call, channels.idOf(config))) return askNarrow(call, ask);
         if (slowId === undefined || !asks(call, slowId))
           return lieAboutChannels(call, ask, lies[1]);
@@ -143,6 +152,10 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   /** Asks for a refund, and waits until it is locked. */
   async function lock() {
     void here.refundOnce(facilitator, config, 6_000n).catch(() => undefined);
+    await lockedOne();
+  }
+
+  async function lockedOne() {
     await vi.waitFor(async () => expect(await readRefund()).toBeDefined(), patience);
   }
 
@@ -165,6 +178,24 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
       return refund;
     }, patience);
   }
+
+  it("gives back a part, where the second one returns nothing from its lock on", async () => {
+    await channels.deposit(config, 90_000n, { salt: `0x${"1".repeat(64)}` });
+    await here.mirrored(100_000n);
+    isDead = true;
+    void here.refundOnce(facilitator, config, 6_000n, 20_000n).catch(() => undefined);
+    await lockedOne();
+    await vi.waitFor(async () => {
+      const before = deadCalls;
+      aheadMs += 60_000;
+      await here.devnet.client.increaseTime({ seconds: 60 });
+      await here.devnet.mine(1);
+      await vi.waitFor(() => expect(deadCalls).toBeGreaterThan(before), patience);
+      expect(["done", "failed"]).toContain((await readRefund())?.state);
+    }, patience);
+    expect(await readRefund()).toMatchObject({ state: "done" });
+    expect(await channels.stateOf(config)).toMatchObject({ balance: 80_000n, refundNonce: 1n });
+  });
 
   it("fails unsigned, where the first one returns an impossible state of it", async () => {
     // So it is not signed before.
@@ -205,9 +236,12 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
 
   it("is done, where the second one returns few blocks at once, and has many to return", async () => {
     isHiding = true;
+    // So nothing ends it before.
+    lies = [undefined, { refundNonce: 0n }];
     await lock();
     await paid();
     await here.devnet.mine(600);
+    lies = [undefined, undefined];
     isNarrow = true;
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
   });
@@ -247,23 +281,25 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await channels.deposit(other, 10_000n);
     await here.buy(facilitator, 6_000n, other);
     isHiding = true;
+    lies = [undefined, { refundNonce: 0n }];
     await lock();
     await paid();
     await here.devnet.mine(100);
+    lies = [undefined, undefined];
+    slowId = channels.idOf(config);
     void here.refundOnce(facilitator, other, 6_000n).catch(() => undefined);
     // No block is mined: it is not final.
     await vi.waitFor(async () => {
       expect(await channels.stateOf(other)).toMatchObject({ balance: 6_000n });
     }, patience);
-    slowId = channels.idOf(config);
     aheadMs += overdueMs;
     await here.devnet.client.increaseTime({ seconds: overdueMs / 1_000 });
     await vi.waitFor(async () => {
       await here.devnet.mine(1);
+      expect(slowBlocks).toBeGreaterThan(0);
       expect(await readRefund(other)).toMatchObject({ state: "done" });
     }, patience);
     const before = slowBlocks;
-    expect(before).toBeGreaterThan(0);
     await vi.waitFor(async () => {
       await here.devnet.mine(1);
       expect(slowBlocks).toBeGreaterThan(before);

@@ -51,25 +51,12 @@ export interface RefundedSoFar {
 }
 
 /**
- * The `Refunded` events of a channel in some blocks, by any sender, in their order.
+ * Reads the `Refunded` events of a channel in the blocks that are left, by any sender, in their
+ * order. What is read before a fault is in `soFar`.
  *
  * @throws RpcError, ZodError where a block's events cannot be read
  */
 export async function readRefunded(
-  rpc: RpcRequester,
-  options: { contract: Address; channelId: Hex; from: number; to: number },
-): Promise<RefundedEvent[]> {
-  const soFar: RefundedSoFar = { next: options.from, to: options.to, events: [] };
-  await readOn(rpc, options, soFar);
-  return soFar.events;
-}
-
-/**
- * The same of the blocks that are left. What is read before a fault is in `soFar`.
- *
- * @throws RpcError, ZodError where a block's events cannot be read
- */
-export async function readOn(
   rpc: RpcRequester,
   { contract, channelId }: { contract: Address; channelId: Hex },
   soFar: RefundedSoFar,
@@ -82,9 +69,10 @@ export async function readOn(
     await readEvents(rpc, range, (answer, to) => {
       for (const log of refundedSchema.parse(answer)) {
         const isOurs = toLowerHex(log.address) === contract;
-        // A node may return more than was asked for.
-        if (!isOurs || toLowerHex(log.topics[1]) !== channelId) continue;
         const { transactionHash, blockNumber } = log;
+        // A node may return more than was asked for.
+        const isAsked = blockNumber >= soFar.next && blockNumber <= Number(to);
+        if (!isOurs || !isAsked || toLowerHex(log.topics[1]) !== channelId) continue;
         const hash = toLowerHex(transactionHash);
         soFar.events.push({ amount: BigInt(log.data), hash, blockNumber });
       }

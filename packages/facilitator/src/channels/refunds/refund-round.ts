@@ -8,8 +8,7 @@ import { readChannel, readChannelConfig } from "../../ledger/channels/open-chann
 import type { Rests } from "../back-off.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import type { FormerHeads } from "../watch/final-by-heads.ts";
-import { readBlock } from "../watch/read-block.ts";
-import { type BlockId, readChannels } from "../watch/read-channels.ts";
+import { readChannels } from "../watch/read-channels.ts";
 import type { RefundedSoFar } from "./read-refunded.ts";
 
 /** `stopping`: no event is read any more. */
@@ -22,32 +21,25 @@ export type ShownByEach = Map<RpcEndpointHandle, RefundedSoFar>;
 export interface RefundMemory {
   /** Refunds that are not sent again until then. */
   rests: Rests<string>;
-  /** Refunds whose end not all endpoints have shown, until these are asked again. */
+  /** Refunds whose end or event not all endpoints have shown, until these are asked again. */
   disputes: Rests<string>;
   /** By refund, its transactions in vain that passed another trial, and the last one's block. */
   inVain: Map<string, { tries: number; block: number }>;
   /** Of channels whose refund was sent, from nodes that keep too few states. */
   formerHeads: FormerHeads;
-  /** By refund, the events of a nonce that each endpoint has shown so far. */
-  shown: Map<string, { nonce: bigint; byEach: ShownByEach }>;
-}
-
-/** Events of a refund's nonce so far. What was left of an earlier one is signed again. */
-export function shownOf({ shown }: RefundMemory, id: string, nonce: bigint): ShownByEach {
-  const known = shown.get(id);
-  if (known?.nonce === nonce) return known.byEach;
-  const byEach: ShownByEach = new Map();
-  shown.set(id, { nonce, byEach });
-  return byEach;
+  /** By refund, the events that each endpoint has shown, while it has more blocks to return. */
+  shown: Map<string, ShownByEach>;
 }
 
 /** An open refund with its channel, read after its lock: nothing is charged on it any more. */
-export interface RefundCase {
+export interface RefundOfChannel {
   refund: OpenRefund;
   channel: Channel;
   config: ChannelConfig;
-  head: BlockId;
-  /** The channel at the head. */
+}
+
+export interface RefundCase extends RefundOfChannel {
+  /** The channel at a head of the chain, with its block. */
   atHead: ChannelReading;
 }
 
@@ -73,8 +65,24 @@ export async function failRefund(
   await context.faultPoint("channel_refund_ended");
 }
 
+export interface SentRefund extends RefundCase {
+  signed: NonNullable<OpenRefund["signed"]>;
+}
+
+/** Reads a refund's channel in the ledger. */
+export async function readRefundOfChannel(
+  { context: { ledger } }: ChannelsContext,
+  refund: OpenRefund,
+): Promise<RefundOfChannel | undefined> {
+  const [channel, config] = await Promise.all([
+    readChannel(ledger, refund),
+    readChannelConfig(ledger, refund),
+  ]);
+  return channel && config && { refund, channel, config };
+}
+
 /**
- * Reads all that a refund is decided by.
+ * Reads a refund's channel in the ledger, and at the head of the first endpoint that answers.
  *
  * @throws RpcError, ZodError, ChannelReadError, DatabaseError
  */
@@ -82,37 +90,14 @@ export async function openCase(
   channels: ChannelsContext,
   refund: OpenRefund,
 ): Promise<RefundCase | undefined> {
-  const { context, settlement, place } = channels;
+  const { settlement, place } = channels;
   const { network } = settlement;
-  const [channel, config] = await Promise.all([
-    readChannel(context.ledger, refund),
-    readChannelConfig(context.ledger, refund),
-  ]);
-  if (channel === undefined || config === undefined) return undefined;
-  // The signed amount must know of each withdrawal.
-  const maxAgeMs = refund.state === "locked" ? 0 : network.pollMs / 2;
-  const header = await network.watcher.read(maxAgeMs);
-  const head = { number: Number(header.number), hash: header.hash };
-  const { contract } = place;
+  const known = await readRefundOfChannel(channels, refund);
+  if (known === undefined) return undefined;
+  const header = await network.watcher.read(network.pollMs / 2);
+  const block = { number: Number(header.number), hash: header.hash };
   const ids = [refund.channelId];
-  const atHead = (await readChannels(network, { contract, ids, block: head })).get(
-    refund.channelId,
-  );
-  return atHead && { refund, channel, config, head, atHead };
-}
-
-/**
- * The case's channel at a depth below the head; `undefined` where the chain is not that high.
- *
- * @throws RpcError, ZodError, ChannelReadError where a node lacks the state
- */
-export async function readAtDepth(
-  { settlement: { network }, place: { contract } }: Pick<ChannelsContext, "settlement" | "place">,
-  { refund: { channelId }, head, atHead }: RefundCase,
-  depth: number,
-): Promise<ChannelReading | undefined> {
-  if (depth === 0) return atHead;
-  const block = await readBlock(network.rpc, head.number - depth);
-  if (block === undefined) return undefined;
-  return (await readChannels(network, { contract, ids: [channelId], block })).get(channelId);
+  const readings = await readChannels(network, { contract: place.contract, ids, block });
+  const atHead = readings.get(refund.channelId);
+  return atHead && { ...known, atHead };
 }

@@ -39,7 +39,7 @@ export async function tryRefund(
   found: RefundCase,
   { amount }: Pick<RefundPlan, "amount">,
 ): Promise<string | undefined> {
-  const { config, head } = found;
+  const { config, atHead } = found;
   const claim = claimOf(found);
   const calls = [
     ...(claim === undefined
@@ -49,7 +49,7 @@ export async function tryRefund(
   ];
   const call = { from: config.receiverAuthorizer, to: contract, data: encodeCalls(calls) };
   try {
-    const minBlock = BigInt(head.number);
+    const minBlock = BigInt(atHead.block.number);
     await network.rpc.request({ method: "eth_call", params: [call, "latest"] }, { minBlock });
     return undefined;
   } catch (error) {
@@ -70,7 +70,7 @@ export async function tryRefund(
 async function sendRefund(
   { context: { ledger, faultPoint }, settlement, place }: ChannelsContext,
   signer: ClaimSigner,
-  { found, plan }: { found: RefundCase; plan: Omit<RefundPlan, "kind"> },
+  { found, plan }: { found: RefundCase; plan: Pick<RefundPlan, "nonce" | "amount"> },
 ): Promise<CallOutcome> {
   const { refund, config } = found;
   const { channelId } = refund;
@@ -113,7 +113,7 @@ async function sendRefund(
 export async function sendByKey(
   channels: ChannelsContext,
   found: RefundCase,
-  plan: Omit<RefundPlan, "kind">,
+  plan: Pick<RefundPlan, "nonce" | "amount">,
 ): Promise<boolean> {
   const { context, settings, metrics, place } = channels;
   const { refund, config } = found;

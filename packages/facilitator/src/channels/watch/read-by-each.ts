@@ -16,8 +16,13 @@ import type { EscrowContext } from "../channels-context.ts";
 import { readBlock } from "./read-block.ts";
 import { type BlockId, ChannelReadError, channelsAtOnce, readChannels } from "./read-channels.ts";
 
-/** A channel as one endpoint has it. `endpoint`: its number, counted from 1. */
-export type ChannelVote = ChannelReading & { endpoint: number };
+/** A channel as one endpoint has it. */
+export interface ChannelVote extends ChannelReading {
+  /** Its number, counted from 1. */
+  endpoint: number;
+  /** False: it keeps too few states for the depth that was asked for, and votes by its head. */
+  isAtDepth: boolean;
+}
 
 /** A channel as the endpoints have it. */
 export interface ChannelVotes {
@@ -81,9 +86,11 @@ export async function readByEach(
   const all = await withinTime(clock, (signal) =>
     Promise.all(rpc.endpoints.map((endpoint) => readOwn(polled, { endpoint, ids, depth, signal }))),
   );
-  for (const { endpoint, readings, awaited, unreached } of votersOf(polled, all)) {
+  for (const { endpoint, head, readings, awaited, unreached } of votersOf(polled, all)) {
+    const highest = Number(head?.number) - depth;
     for (const [id, reading] of readings) {
-      votes.get(id)?.readings.push({ ...reading, endpoint: endpoint.endpoint });
+      const isAtDepth = reading.block.number <= highest;
+      votes.get(id)?.readings.push({ ...reading, endpoint: endpoint.endpoint, isAtDepth });
     }
     for (const id of awaited) {
       const ofChannel = votes.get(id);

@@ -68,23 +68,6 @@ export async function noteRefundEvent(
 }
 
 /**
- * `sent` → `locked`: another refund of the channel has finally used its nonce up, so its signature
- * is void. A part of it is left to be given back.
- */
-export async function reopenRefund(ledger: LedgerContext, refund: ChannelRefund): Promise<void> {
-  const none = { nonce: null, amount: null, transaction_id: null, hash: null, refunded: null };
-  await ledger.write((transaction) =>
-    transaction
-      .updateTable("channel_refunds")
-      .set({ state: "locked", ...none })
-      .where("id", "=", refund.id)
-      .where("state", "=", "sent")
-      .where("transaction_id", "=", refund.signed?.transactionId ?? "")
-      .execute(),
-  );
-}
-
-/**
  * Ends a refund, and unlocks its channel. No signature of it may be good any more: the escrow's
  * nonce has finally passed, or none has left this ledger's processes.
  *
