@@ -19,7 +19,14 @@ export interface ShownChannel {
 }
 
 /** Members that a node shows in place of the chain's. */
-export type ChannelLie = Partial<ShownChannel> | undefined;
+export type ChannelLie = (Partial<ShownChannel> & LieBounds) | undefined;
+
+interface LieBounds {
+  /** Channels that it lies about. Default: each one. */
+  ids?: readonly Hex[];
+  /** Returned for each call about them. */
+  data?: Hex;
+}
 
 const abi = channelSettlementAbi;
 const callSchema = z.object({ to: z.string(), data: z.string() });
@@ -49,7 +56,9 @@ export async function lieAboutChannels(
   return { result: encodeFunctionResult({ abi: multicall3Abi, functionName, result }) };
 }
 
-function change(call: Hex, data: Hex, lie: Partial<ShownChannel>): Hex {
+function change(call: Hex, data: Hex, lie: Partial<ShownChannel> & LieBounds): Hex {
+  if (lie.ids?.every((id) => !call.includes(id.slice(2)))) return data;
+  if (lie.data !== undefined) return lie.data;
   const name = nameOf(call);
   if (name === "channels") {
     const [balance, claimed] = decodeFunctionResult({ abi, functionName: name, data });

@@ -56,7 +56,7 @@ export async function readChangedChannels(
  * Answers of nodes about events of some blocks, in their order. A node that refuses a range is
  * asked for its halves. A range without blocks has none.
  *
- * @param noteRead is told each answer at once, and its last block
+ * @param noteRead called with each answer at once, and with the last block of its range
  * @throws RpcError where a block's events cannot be read; also what `noteRead` throws
  */
 export async function readEvents(

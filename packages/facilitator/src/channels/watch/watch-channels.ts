@@ -5,7 +5,7 @@ import { findAbove, findKnown, findMoving } from "../../ledger/channels/channel-
 import { type ChannelWatch, readWatch, recordWatch } from "../../ledger/channels/channel-watch.ts";
 import { eachClaimable } from "../../ledger/channels/claimable.ts";
 import type { MirrorOutcome } from "../../ledger/channels/mirror-channel.ts";
-import { withSignal } from "../../settle/evidence/with-signal.ts";
+import { poolWithSignal } from "../../settle/evidence/with-signal.ts";
 import type { ChannelsContext } from "../channels-context.ts";
 import { moneyAtRisk } from "../money-at-risk.ts";
 import { mirrorChannels, type Wanted } from "./mirror-channels.ts";
@@ -83,11 +83,11 @@ export async function watchRound(
   return "watched";
 }
 
-/** The same with requests that a signal ends. No endpoint is asked alone. */
+/** The same with requests that a signal ends. */
 function stoppedBy(channels: ChannelsContext, signal: AbortSignal): ChannelsContext {
   const { settlement } = channels;
   const { network } = settlement;
-  const rpc = withSignal(network.rpc, signal);
+  const rpc = poolWithSignal(network.rpc, signal);
   return { ...channels, settlement: { ...settlement, network: { ...network, rpc } } };
 }
 

@@ -1,0 +1,75 @@
+import type { ChannelConfig } from "@coinslot/protocol";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import {
+  type ClaimingDevnet,
+  patience,
+  price,
+  startClaimingDevnet,
+} from "../../testing/claiming-devnet.ts";
+import { type ChannelLie, lieAboutChannels } from "../../testing/lying-escrow.ts";
+import { type NodeCall, startNodeProxy } from "../../testing/node-proxy.ts";
+
+let here: ClaimingDevnet;
+let channels: ClaimingDevnet["channels"];
+let lie: ChannelLie;
+let odd: ChannelConfig;
+let other: ChannelConfig;
+
+beforeEach(async () => {
+  lie = undefined;
+  here = await startClaimingDevnet("sqlite");
+  channels = here.channels;
+  odd = channels.configOf();
+  other = channels.configOf();
+  await channels.deposit(odd, price);
+  await channels.deposit(other, 20_000n);
+});
+
+afterEach(() => here.stop());
+
+/** A facilitator that asks a node which may lie before one that does not. */
+async function startBehind(isReverted: (call: NodeCall) => boolean = () => false) {
+  const liar = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) => {
+    if (isReverted(call)) return { error: { code: 3, message: "execution reverted", data: "0x" } };
+    return lieAboutChannels(call, ask, lie);
+  });
+  onTestFinished(liar.close);
+  return here.start({}, { network: { rpcUrls: [liar.url, here.devnet.rpcUrl] } });
+}
+
+/** Mines until the watcher has come above the present head. */
+async function watchedOn(facilitator: CoinslotFacilitator) {
+  const head = Number(await here.devnet.client.getBlockNumber());
+  await vi.waitFor(async () => {
+    await here.devnet.mine(1);
+    expect(await here.metric(facilitator, "coinslot_channels_watched_block")).toBeGreaterThan(head);
+  }, patience);
+}
+
+it.each<[string, ChannelLie]>([
+  ["an impossible sum", { balance: 1n, totalClaimed: 2n }],
+  ["malformed data", { data: "0x1234" }],
+])("%s of one channel is asked of the next endpoint, and holds up no other", async (_, shown) => {
+  const facilitator = await startBehind();
+  await here.buyOnce(facilitator, price, odd);
+  await here.buyOnce(facilitator, price, other);
+  lie = { ...shown, ids: [channels.idOf(odd)] };
+  await channels.deposit(odd, price, { salt: `0x${"1".repeat(64)}` });
+  await watchedOn(facilitator);
+  await channels.withdraw(other, 20_000n);
+  await here.claimed(price, other);
+  expect(await here.buyOnce(facilitator, 2n * price, odd)).toBe(true);
+});
+
+it("channels are read of the next endpoint where the first one reverts", async () => {
+  let reverts = false;
+  const facilitator = await startBehind(
+    ({ method, params }) => reverts && method === "eth_call" && typeof params[1] === "object",
+  );
+  await here.buyOnce(facilitator, price, odd);
+  reverts = true;
+  await channels.deposit(odd, price, { salt: `0x${"1".repeat(64)}` });
+  await watchedOn(facilitator);
+  expect(await here.buyOnce(facilitator, 2n * price, odd)).toBe(true);
+});
