@@ -122,7 +122,11 @@ function transferCall({ authorization, signature }: Paid) {
 }
 
 /** Cancels the authorization, as its signer may. */
-export async function cancel({ devnet }: SettlingDevnet, signer: LocalAccount, paid: Paid) {
+export async function cancel(
+  { devnet }: Pick<SettlingDevnet, "devnet">,
+  signer: LocalAccount,
+  paid: Paid,
+) {
   const { nonce } = paid.authorization;
   const signature = await signer.signTypedData({
     domain: {

@@ -19,6 +19,7 @@ import { authorization, queue, takeLease, transaction } from "../../testing/ledg
 import { startNodeProxy } from "../../testing/node-proxy.ts";
 import { signPayment } from "../../testing/payments.ts";
 import { idOf, submitAsStranger } from "../../testing/settling-actions.ts";
+import { createFoundExecutions } from "../evidence/found-executions.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
@@ -94,6 +95,7 @@ async function begin(
     finalBlock: undefined,
     overdueAfter: { queued: "", submitted: "" },
     explaining: { queued: undefined, submitted: undefined },
+    found: createFoundExecutions({ now: () => nowMs }),
     stopping: stopping.signal,
   };
   /** `aheadSeconds`: a lie about the head's time. */
@@ -362,12 +364,22 @@ describe.each(states)("a %s payment past its time that another sender has execut
     open();
   });
 
-  it("is confirmed once enough blocks stand on its own", async () => {
-    const { addUsed, look, standing } = await begin({ serveAfter: 2 });
+  it("is confirmed once enough blocks stand on its own, and asked for once at each head", async () => {
+    let calls = 0;
+    const post: HttpPost = (request) => {
+      if (/eth_call|eth_getLogs/.test(request.body)) calls += 1;
+      return httpPost(request);
+    };
+    const { addUsed, look, standing } = await begin({ post, serveAfter: 2 });
     await addUsed(state);
     expect(await look()).toMatchObject({ [state]: true });
+    const first = calls;
+    expect(first).toBeGreaterThan(0);
+    expect(await look()).toMatchObject({ [state]: true });
+    expect(calls).toBe(first);
     await devnet.mine(1);
     expect(await look()).toMatchObject({ [state]: true });
+    expect(calls).toBeGreaterThan(first);
     expect(await standing()).toEqual([state]);
     await devnet.mine(1);
     await look();

@@ -9,6 +9,7 @@ import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
+import type { FoundExecutions } from "../evidence/found-executions.ts";
 import { isYoung, outcomeOf } from "../evidence/outcome-of.ts";
 import { poolWithSignal } from "../evidence/with-signal.ts";
 import { type FinalBlockReader, readFinalBlock } from "./final-block.ts";
@@ -38,6 +39,7 @@ export type OverdueSearches = Record<keyof Undecided, Promise<void> | undefined>
 interface OverdueWatch extends FinalBlockReader {
   readonly overdueAfter: OverdueCursors;
   readonly explaining: OverdueSearches;
+  readonly found: FoundExecutions;
   /** Ends the searches, by its reason. */
   readonly stopping: AbortSignal;
 }
@@ -125,11 +127,15 @@ async function endThose(options: {
   /** Time of that block, in Unix seconds. */
   over: bigint | undefined;
 }): Promise<boolean> {
-  const { network, head, state, overdue, over } = options;
-  const due = overdue.filter(({ payment }) => over !== undefined && payment.validBefore <= over);
+  const { network, watch, head, state, overdue, over } = options;
+  // Those that were found at this head wait for a newer one.
+  const known = watch.found.at(head.number);
+  const due = overdue.filter(
+    ({ payment }) => over !== undefined && payment.validBefore <= over && !known.has(payment.id),
+  );
   if (due.length === 0) return overdue.length > 0;
   const { unused, used, unanswered } = await readStates(network, due, head);
-  if (used.length + unanswered.length > 0) beginToExplain({ ...options, used, unanswered });
+  if (used.length + unanswered.length > 0) beginToExplain({ ...options, used, unanswered, known });
   const ended = unused.length === 0 ? 0 : await end(options, [expiryOf(unused, state)]);
   return ended < overdue.length;
 }
@@ -202,6 +208,8 @@ interface ExplainOptions extends Omit<States, "unused"> {
   watch: OverdueWatch;
   head: Head;
   state: keyof Undecided;
+  /** Executions at this head, to which those without enough blocks on top are added. */
+  known: Map<string, Execution>;
 }
 
 /** One search of a state at a time. Each outcome is guarded by the state before. */
@@ -232,7 +240,7 @@ function beginToExplain(options: ExplainOptions): void {
  * within the time of late logs, and a use without an event fails it.
  */
 async function explainUsed(options: ExplainOptions): Promise<PaymentOutcomes[]> {
-  const { context, network, watch, head, state, used, unanswered } = options;
+  const { context, network, watch, head, state, used, unanswered, known } = options;
   const { finalAfter, serveAfter, lateLogs } = network;
   const rpc = poolWithSignal(network.rpc, watch.stopping);
   const isSearchable = ({ payment }: OrderedPayment) => payment.unusedAtBlock !== undefined;
@@ -259,7 +267,11 @@ async function explainUsed(options: ExplainOptions): Promise<PaymentOutcomes[]> 
     if (isUnknown && lateLogs.mayCome(payment.id)) continue;
     const { alreadyUsed, expired } = schemeOf(payment).reasons;
     const outcome = outcomeOf(payment.id, execution, { reason: isUnknown ? expired : alreadyUsed });
-    if (outcome === undefined || isYoung(outcome, head.number, serveAfter(payment))) continue;
+    if (outcome === undefined) continue;
+    if (isYoung(outcome, head.number, serveAfter(payment))) {
+      if (execution) known.set(payment.id, execution);
+      continue;
+    }
     outcomes.push({ ...outcome, ...guardOf([each], state) });
   }
   return outcomes;

@@ -2,6 +2,7 @@ import { type BlockEvent, type BlockHeader, RpcClosedError } from "@coinslot/cha
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
+import { createFoundExecutions } from "../evidence/found-executions.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { checkFinalBlocks, doubtGap, makeDue } from "./check-final-blocks.ts";
@@ -43,6 +44,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     lease: undefined,
     searchedTo: new Map(),
     searchAgainAt: new Map(),
+    found: createFoundExecutions({ now: () => clock.now() }),
     resumeAfter: "",
     closingLogs: createLateLogs({ now: () => clock.now(), awaitedMs: closingMs }),
     nextEndsAt: new Map(),
@@ -146,6 +148,7 @@ function recordEvent(watch: WatchContext, event: BlockEvent): void {
     searchedTo.clear();
     keep(-1n);
   }
+  if (event.type !== "advanced") watch.found.clear();
   if (event.type === "reorganised" || event.type === "reset") watch.finalBlock = undefined;
   for (const oldest of canonical) {
     if (canonical.size <= maxCanonical) break;

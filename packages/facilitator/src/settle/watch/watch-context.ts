@@ -4,6 +4,7 @@ import type { Lease } from "@coinslot/storage";
 import type { LostPayment } from "../../ledger/maintenance/close-payments.ts";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import type { FoundExecutions } from "../evidence/found-executions.ts";
 import type { LateLogs } from "../evidence/late-logs.ts";
 import type { OverdueCursors, OverdueSearches } from "./end-overdue.ts";
 
@@ -24,6 +25,8 @@ export interface WatchContext extends BlockWatchOptions {
   searchedTo: Map<string, bigint>;
   /** Those of them whose older blocks no node has shown: they are asked for again at this time. */
   searchAgainAt: Map<string, number>;
+  /** What the last looks have found: none searches for it again at the same head. */
+  found: FoundExecutions;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   resumeAfter: string;
   /**

@@ -11,7 +11,8 @@ import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { authorization, queue, stateOf } from "../../testing/ledger-payments.ts";
 import { type Intercept, startNodeProxy } from "../../testing/node-proxy.ts";
 import { signPayment } from "../../testing/payments.ts";
-import { idOf, submitAsStranger } from "../../testing/settling-actions.ts";
+import { cancel, idOf, submitAsStranger } from "../../testing/settling-actions.ts";
+import { createFoundExecutions } from "../evidence/found-executions.ts";
 import { createLateLogs } from "../evidence/late-logs.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
@@ -73,6 +74,7 @@ async function begin(options: { rpcUrls: string[]; chainId: number; network: Net
     network: { network, rpc, serveAfter: () => 0, finalAfter: 0 },
     searchedTo: new Map(),
     searchAgainAt: new Map(),
+    found: createFoundExecutions({ now: () => nowMs }),
     resumeAfter: "",
     failedAt: undefined,
     finalBlock: undefined,
@@ -270,6 +272,45 @@ it("a failed payment is searched once a minute in blocks whose logs no node has"
   pass(60_000);
   await lookAtHead();
   expect(await stateOf(ledger, id)).toBe("confirmed");
+});
+
+it.each([
+  ["was cancelled in a block that is not final", true],
+  ["was executed in a block with too few on top of it", false],
+])("a failed payment that %s is searched once at each head", async (_, isCancelled) => {
+  const devnet = await startDevnet();
+  onTestFinished(() => devnet.stop());
+  let searches = 0;
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+    if (method === "eth_getLogs") searches += 1;
+    return ask();
+  });
+  onTestFinished(() => proxy.close());
+  const { ledger, watch, look, pass } = await begin({ ...devnet, rpcUrls: [proxy.url] });
+  watch.network = { ...watch.network, serveAfter: () => 3, finalAfter: 3 };
+  const { id, paid } = await fail(devnet, ledger, { validBefore: 2n ** 40n });
+  await (isCancelled
+    ? cancel({ devnet }, devnet.accounts.buyer, paid)
+    : submitAsStranger({ devnet }, paid));
+  const lookAtHead = async () => {
+    const before = searches;
+    await look(await devnet.client.getBlockNumber({ cacheTime: 0 }));
+    return searches - before;
+  };
+  expect(await lookAtHead()).toBeGreaterThan(0);
+  expect(await lookAtHead()).toBe(0);
+  await devnet.mine();
+  expect(await lookAtHead()).toBeGreaterThan(0);
+  expect(await lookAtHead()).toBe(0);
+  pass(60_000);
+  expect(await lookAtHead()).toBeGreaterThan(0);
+  // Blocks may have left.
+  watch.found.clear();
+  expect(await lookAtHead()).toBeGreaterThan(0);
+  await devnet.mine(3);
+  await lookAtHead();
+  expect(await stateOf(ledger, id)).toBe(isCancelled ? "failed" : "confirmed");
+  expect(await findFailed(ledger, { network: devnet.network, limit: 10 })).toEqual([]);
 });
 
 describe("a failed payment whose execution the first endpoint hides", () => {

@@ -18,6 +18,7 @@ export interface FailedWatch
     WatchContext,
     | "searchedTo"
     | "searchAgainAt"
+    | "found"
     | "resumeAfter"
     | "failedAt"
     | "finalBlock"
@@ -100,7 +101,22 @@ async function searchPage(
   const searchable = failed.filter(
     (each) => startOf(watch, each, head) <= head && (searchedTo.get(each.payment.id) ?? -1n) < head,
   );
-  const found = await search(watch, searchable, head);
+  const known = watch.found.at(head);
+  const found = new Map(
+    searchable.flatMap((each) => {
+      const execution = known.get(each.payment.id);
+      return execution ? [[each, execution] as const] : [];
+    }),
+  );
+  const searched = await search(
+    watch,
+    searchable.filter((each) => !found.has(each)),
+    head,
+  );
+  for (const [each, execution] of searched) {
+    found.set(each, execution);
+    if (execution.outcome !== "unknown") known.set(each.payment.id, execution);
+  }
   const { unsettled, spent } = await recordExecutions(watch, found, head);
   for (const each of searchable) {
     const { id } = each.payment;
