@@ -4,7 +4,12 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { engines } from "../testing/engines.ts";
 import { anyBlocks, findReturned } from "../webhooks/find-returned.ts";
-import { forgetReverted, readReverted } from "../webhooks/told-transfers.ts";
+import {
+  forgetReverted,
+  forgetUnsent,
+  readReverted,
+  readUnsent,
+} from "../webhooks/told-transfers.ts";
 import { sumBelow } from "./balance-sums.ts";
 import { forgetBlocks } from "./forget-range.ts";
 import type { KnownToken } from "./known-token.ts";
@@ -91,6 +96,13 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
         ),
     ],
     [
+      "the receivers that were not sent a reverted transfer",
+      ({ transaction, dialect }) =>
+        transaction((tx) =>
+          readUnsent(tx, dialect, [{ token_id: 1, transaction_hash: bytes(32, 9_000) }]),
+        ),
+    ],
+    [
       "reverted transfers that are in the chain again",
       ({ transaction, dialect }) =>
         transaction((tx) => findReturned(tx, dialect, { chainId, silent: anyBlocks })),
@@ -106,6 +118,11 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
       "reverted transfers of long ago",
       ({ transaction, dialect }) =>
         transaction((tx) => forgetReverted(tx, dialect, { keptMs: 1_000, limit: 500 })),
+    ],
+    [
+      "unsent transfers of long ago",
+      ({ transaction, dialect }) =>
+        transaction((tx) => forgetUnsent(tx, dialect, { keptMs: 1_000, limit: 500 })),
     ],
   ])("do not grow with history for %s", async (_, work) => {
     const database = await openFull(await createUrl());
@@ -210,16 +227,17 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
         amount: dialect.amount.encode(1n),
       })),
     );
-    await tx
-      .insertInto("indexer_reverted")
-      .values({
-        token_id: 1,
-        transaction_hash: bytes(32, 9_000),
-        endpoint_id: "whk_a",
-        address: `0x${"11".repeat(20)}`,
-        reverted_at_ms: 0,
-      })
-      .execute();
+    for (const table of ["indexer_reverted", "indexer_unsent"] as const)
+      await tx
+        .insertInto(table)
+        .values({
+          token_id: 1,
+          transaction_hash: bytes(32, 9_000),
+          endpoint_id: "whk_a",
+          address: `0x${"11".repeat(20)}`,
+          reverted_at_ms: 0,
+        })
+        .execute();
   });
   await kysely.executeQuery(CompiledQuery.raw("analyze"));
   return database;

@@ -183,6 +183,20 @@ interface RevertedTable {
   reverted_at_ms: number;
 }
 
+/**
+ * A receiver that watches an address of a retracted transfer, and was not sent its inclusion. The
+ * transfer is from before the address was watched, or was read without events. Included again, it
+ * is not sent either.
+ */
+interface UnsentTable {
+  token_id: number;
+  transaction_hash: Uint8Array;
+  endpoint_id: string;
+  /** In lowercase, as in events. */
+  address: string;
+  reverted_at_ms: number;
+}
+
 /** One row: the last event of `indexer_events` whose addresses were matched. */
 interface TellingTable {
   id: number;
@@ -206,5 +220,6 @@ export interface IndexerSchema {
   indexer_watched: WatchedTable;
   indexer_told: ToldTable;
   indexer_reverted: RevertedTable;
+  indexer_unsent: UnsentTable;
   indexer_telling: TellingTable;
 }

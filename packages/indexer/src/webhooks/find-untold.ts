@@ -4,8 +4,8 @@ import { hexOfBytes } from "../store/bytes.ts";
 import { logsPerBlock } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { findTokens } from "./describe-transfer.ts";
-import { createMatching, toldOf } from "./tell-events.ts";
-import { type Follower, readTold, type ToldRow } from "./told-transfers.ts";
+import { createMatching, createReceivers, toldOf } from "./tell-events.ts";
+import { type Follower, readTold, readUnsent, type ToldRow } from "./told-transfers.ts";
 import { findWatchers } from "./watched-addresses.ts";
 
 /**
@@ -27,7 +27,8 @@ export async function findUntold(
   const tokens = await findTokens(transaction, stored);
   const sides = stored.flatMap((row) => [row.from_address, row.to_address].map(hexOfBytes));
   const watchers = await findWatchers(transaction, dialect, sides);
-  const receiversOf = createMatching(watchers, followers);
+  const unsent = createReceivers(await readUnsent(transaction, dialect, stored));
+  const receiversOf = createMatching(watchers, followers, unsent);
   const placeOf = (row: ToldRow) => `${row.token_id} ${row.position} ${row.endpoint_id}`;
   const known = new Set((await readTold(transaction, dialect, stored)).map(placeOf));
   const receivers = new Set(followers.map((row) => `${keyOf(row)} ${row.endpoint_id}`));

@@ -4,7 +4,7 @@ import { maxRetryDelayMs } from "@coinslot/webhooks";
 import { sql } from "kysely";
 import { claimMs } from "./start-delivering.ts";
 import type { WebhooksContext } from "./start-webhooks.ts";
-import { forgetFinal, forgetReverted } from "./told-transfers.ts";
+import { forgetFinal, forgetReverted, forgetUnsent } from "./told-transfers.ts";
 
 const pauseMs = 15_000;
 const dayMs = 86_400_000;
@@ -38,7 +38,7 @@ export function keepOutbox(
     const ages = { deliveredMs: 30 * dayMs, deadMs: 90 * dayMs, limit };
     let isMore = true;
     while (isMore && !isStopped) isMore = await pruneDeliveries(outbox, ages);
-    for (const forget of [forgetFinal, forgetReverted]) {
+    for (const forget of [forgetFinal, forgetReverted, forgetUnsent]) {
       isMore = true;
       while (isMore && !isStopped)
         isMore = await outbox.write((transaction) =>

@@ -4,7 +4,7 @@ import { forgetEvents } from "../store/events.ts";
 import { engines } from "../testing/engines.ts";
 import { openIndex, other, stranger, watched } from "../testing/index-by-hand.ts";
 import { tellEvents } from "./tell-events.ts";
-import { forgetReverted } from "./told-transfers.ts";
+import { forgetReverted, forgetUnsent } from "./told-transfers.ts";
 import { changeWatched } from "./watched-addresses.ts";
 
 describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
@@ -289,6 +289,85 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     expect((await index.eventsOf()).slice(2)).toEqual(["included e 5"]);
   });
 
+  it("is not sent after a rewind where it is from before its address was watched", async () => {
+    const index = await openIndex(await createUrl());
+    const old = [{ transaction: "a" }, { transaction: "a", log: 1 }];
+    await index.include(1, "1", old);
+    await index.watch();
+    await index.watch("whk_b");
+    await index.include(2, "2", [{ transaction: "b" }]);
+    await index.rollBackTo(0);
+    // Watched while its transfers are not indexed: these are new to it.
+    await index.watch("whk_a", [other]);
+    await index.include(1, "3", [
+      { transaction: "n" },
+      ...old.map((each, log) => ({ ...each, log: log + 1 })),
+      { transaction: "o", to: other, log: 3 },
+    ]);
+    await index.rollBackTo(0);
+    await index.include(1, "4", [{ transaction: "n" }]);
+    await index.include(2, "5", [{ transaction: "b" }, { transaction: "a", log: 1 }]);
+    const ofBoth = [
+      "included b 2",
+      "reverted b 2",
+      "included n 3",
+      "reverted n 3",
+      "included n 4",
+      "included b 5",
+    ];
+    expect(await index.eventsOf("whk_b")).toEqual(ofBoth);
+    const ofOther = ["included o 3", "reverted o 3"];
+    const events = await index.eventsOf();
+    expect(events.filter((each) => !each.includes(" o "))).toEqual(ofBoth);
+    expect(events.filter((each) => each.includes(" o "))).toEqual(ofOther);
+  });
+
+  it("names only addresses that were watched before it, after a rewind, too", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch("whk_a", [other]);
+    await index.include(1, "1", [{ transaction: "a", from: other }]);
+    await index.watch();
+    await index.rollBackTo(0);
+    await index.include(1, "2", [{ transaction: "a", from: other }]);
+    const { rows } = await sql<{ payload: string }>`
+      select payload from indexer_outbox_events order by seq
+    `.execute(index.database.kysely);
+    const addresses = rows.map(({ payload }) => JSON.parse(payload).addresses);
+    expect(addresses).toEqual([[other], [other], [other]]);
+  });
+
+  it("is not sent after a rewind where a reindex or an added token has read it", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch();
+    await index.include(1, "1", [{ transaction: "a" }], false);
+    await index.include(2, "2", [{ transaction: "b" }]);
+    await index.rollBackTo(0);
+    await index.include(1, "1", [{ transaction: "a" }]);
+    await index.include(2, "2", [{ transaction: "b" }]);
+    expect(await index.eventsOf()).toEqual(["included b 2", "reverted b 2", "included b 2"]);
+  });
+
+  it("is not sent by a repair of its block where it is from before its address was watched", async () => {
+    const index = await openIndex(await createUrl());
+    await index.include(1, "false", [{ transaction: "a" }]);
+    await index.watch();
+    await index.mend(1, "1", [{ transaction: "a" }, { transaction: "b", log: 1 }]);
+    expect(await index.eventsOf()).toEqual(["included b 1"]);
+  });
+
+  it("is sent where it comes long after the rewind", async () => {
+    const index = await openIndex(await createUrl());
+    const { database } = index;
+    await index.include(1, "1", [{ transaction: "a" }]);
+    await index.watch();
+    await index.rollBackTo(0);
+    const forget = () =>
+      database.transaction((tx) => forgetUnsent(tx, database.dialect, { keptMs: -1, limit: 1 }));
+    expect([await forget(), await forget()]).toEqual([true, false]);
+    await index.include(1, "2", [{ transaction: "a" }]);
+    expect(await index.eventsOf()).toEqual(["included a 2"]);
+  });
+
   it("is included again by the next blocks, although its address is not watched any more", async () => {
     const index = await openIndex(await createUrl());
     await index.watch();
@@ -333,6 +412,25 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await database.transaction((tx) => forgetEvents(tx, database.dialect));
     await index.include(2, "2", [{ transaction: "b" }]);
     expect((await index.eventsOf()).slice(2)).toEqual(["included b 2"]);
+  });
+
+  it("is not sent from before its address was watched, by the events of the release before", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch("whk_b");
+    await index.include(1, "1", [{ transaction: "a" }]);
+    await index.watch();
+    const { database } = index;
+    for (const kind of ["retraction", "transfer"])
+      await sql`
+        insert into indexer_events (kind, token_id, position, transaction_index, transfer_index,
+          transaction_hash, from_address, to_address, amount, block_hash, timestamp_ms)
+        select ${kind}, token_id, position, transaction_index, transfer_index,
+          transaction_hash, from_address, to_address, amount, block_hash, timestamp_ms
+        from indexer_events where id = 1
+      `.execute(database.kysely);
+    await database.transaction((tx) => tellEvents(tx, database.dialect));
+    expect(await index.eventsOf()).toEqual([]);
+    expect(await index.eventsOf("whk_b")).toEqual(["included a 1", "reverted a 1", "included a 1"]);
   });
 
   it("is included again by a writer of the release before, also where an address is watched meanwhile", async () => {

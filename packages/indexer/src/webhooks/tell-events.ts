@@ -11,8 +11,10 @@ import {
   followersOf,
   insertReverted,
   insertTold,
+  insertUnsent,
   readReverted,
   readTold,
+  readUnsent,
   type ToldRow,
 } from "./told-transfers.ts";
 import { findWatchers, type Watchers } from "./watched-addresses.ts";
@@ -71,24 +73,26 @@ async function tell(
   rows: readonly EventRow[],
 ): Promise<void> {
   const arriving = rows.filter(({ kind }) => kind === "transfer");
-  const watchers = await findWatchers(
-    transaction,
-    dialect,
-    arriving.flatMap((row) => [hexOfBytes(row.from_address), hexOfBytes(row.to_address)]),
-  );
+  const watchers = await findWatchers(transaction, dialect, rows.flatMap(sidesOf));
   const before = await readTold(transaction, dialect, rows);
   const reverted = await readReverted(transaction, dialect, arriving);
   if (watchers.size === 0 && before.length === 0 && reverted.length === 0) return;
   const tokens = await findTokens(transaction, rows);
   const followers = [...followersOf(before), ...reverted];
-  const receiversOf = createMatching(watchers, followers);
+  const unsent = createReceivers(await readUnsent(transaction, dialect, arriving));
+  const receiversOf = createMatching(watchers, followers, unsent);
   // A rewind has old blocks read anew, which only those who were told of them hear of.
-  const followersAlone = createMatching(new Map(), followers);
+  const followersAlone = createMatching(new Map(), followers, unsent);
   const news = createNews(before);
+  const left: Follower[] = [];
   for (const row of rows) {
     const token = tokens.get(row.token_id);
-    if (row.kind === "retraction") news.retract(row);
-    else if (token !== undefined) {
+    if (row.kind === "retraction") {
+      const added = unsentOf(row, { watchers, sent: news.toldAt(row) });
+      for (const each of added) unsent.add(each);
+      left.push(...added);
+      news.retract(row);
+    } else if (token !== undefined) {
       const isOld = blockOfPosition(row.position) < token.toldFrom;
       const matching = { token, receiversOf: isOld ? followersAlone : receiversOf, dialect };
       for (const told of toldOf(row, matching)) news.include(told);
@@ -96,6 +100,7 @@ async function tell(
   }
   await deleteTold(transaction, dialect, news.gone());
   await insertReverted(transaction, dialect, news.reverted);
+  await insertUnsent(transaction, dialect, left);
   await insertTold(transaction, dialect, news.added());
   await appendEvents({ dialect, tables: outboxTables }, transaction, news.events);
 }
@@ -105,24 +110,63 @@ type TransactionId = Pick<ToldFacts, "token_id" | "transaction_hash">;
 export type Matching = (row: TransactionId, side: string) => ReadonlySet<string>;
 
 /**
- * Matches a transfer with the receivers that watch an address. Those that know of the address's
- * transfers in the same transaction hear how these end, also after `unwatch`.
+ * Matches a transfer with the receivers that watch an address, without those of `unsent`. Those
+ * that know of the address's transfers in the same transaction hear how these end, also after
+ * `unwatch`.
  */
-export function createMatching(watchers: Watchers, known: readonly Follower[]): Matching {
+export function createMatching(
+  watchers: Watchers,
+  known: readonly Follower[],
+  unsent: Pick<Receivers, "of">,
+): Matching {
+  const followers = createReceivers(known);
+  return (row, side) => {
+    const left = unsent.of(row, side);
+    const watching = (watchers.get(side) ?? []).filter((endpoint) => !left.has(endpoint));
+    return new Set([...watching, ...followers.of(row, side)]);
+  };
+}
+
+/** Receivers by an address in a transaction. */
+interface Receivers {
+  of(row: TransactionId, side: string): ReadonlySet<string>;
+  add(receiver: Follower): void;
+}
+
+export function createReceivers(rows: readonly Follower[]): Receivers {
+  const none: ReadonlySet<string> = new Set();
   const placeOf = ({ token_id, transaction_hash }: TransactionId, side: string) =>
     `${token_id} ${hexOfBytes(transaction_hash)} ${side}`;
-  const followers = new Map<string, Set<string>>();
-  for (const row of known) {
+  const byPlace = new Map<string, Set<string>>();
+  function add(row: Follower): void {
     const place = placeOf(row, row.address);
-    const ofPlace = followers.get(place);
-    if (ofPlace === undefined) followers.set(place, new Set([row.endpoint_id]));
+    const ofPlace = byPlace.get(place);
+    if (ofPlace === undefined) byPlace.set(place, new Set([row.endpoint_id]));
     else ofPlace.add(row.endpoint_id);
   }
-  return (row, side) => {
-    const watching = watchers.get(side) ?? [];
-    const following = followers.size === 0 ? undefined : followers.get(placeOf(row, side));
-    return new Set(following === undefined ? watching : [...watching, ...following]);
+  for (const row of rows) add(row);
+  return {
+    add,
+    of: (row, side) => (byPlace.size === 0 ? none : (byPlace.get(placeOf(row, side)) ?? none)),
   };
+}
+
+function sidesOf(row: ToldFacts): string[] {
+  return [...new Set([hexOfBytes(row.from_address), hexOfBytes(row.to_address)])];
+}
+
+/** The receivers that watch an address of a retracted transfer, and were not sent that transfer. */
+function unsentOf(
+  row: EventRow,
+  { watchers, sent }: { watchers: Watchers; sent: readonly ToldRow[] },
+): Follower[] {
+  const known = createReceivers(followersOf(sent));
+  const { token_id, transaction_hash } = row;
+  return sidesOf(row).flatMap((address) =>
+    (watchers.get(address) ?? [])
+      .filter((endpoint) => !known.of(row, address).has(endpoint))
+      .map((endpoint_id) => ({ token_id, transaction_hash, endpoint_id, address })),
+  );
 }
 
 /** A row for each receiver that hears about the sender or the recipient. */
@@ -138,8 +182,7 @@ export function toldOf(
     dialect: Dialect;
   },
 ): ToldRow[] {
-  const sides = [...new Set([hexOfBytes(row.from_address), hexOfBytes(row.to_address)])];
-  const matched = sides.map((side) => ({ side, endpoints: receiversOf(row, side) }));
+  const matched = sidesOf(row).map((side) => ({ side, endpoints: receiversOf(row, side) }));
   const endpoints = new Set(matched.flatMap((each) => [...each.endpoints]));
   return [...endpoints].map((endpoint) => {
     const addresses = matched
@@ -186,6 +229,7 @@ function createNews(before: readonly ToldRow[]) {
   return {
     events,
     reverted,
+    toldAt: (place: EventRow): ToldRow[] => [...at(place).values()],
     include(row: ToldRow): void {
       const old = at(row).get(row.endpoint_id);
       // A repetition of what was told.

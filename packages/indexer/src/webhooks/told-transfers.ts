@@ -71,13 +71,35 @@ export async function deleteTold(
   `.execute(transaction);
 }
 
+type Transactions = readonly { token_id: number; transaction_hash: Uint8Array }[];
+
 /** The receivers that were told of transfers in these transactions, and of their retraction. */
-export async function readReverted(
+export function readReverted(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  rows: readonly { token_id: number; transaction_hash: Uint8Array }[],
+  rows: Transactions,
 ): Promise<Follower[]> {
-  if (rows.length === 0 || !(await isAnyReverted(transaction))) return [];
+  return readReceivers(transaction, dialect, { table: "indexer_reverted", rows });
+}
+
+/** The receivers that were not sent transfers in these transactions before their retraction. */
+export function readUnsent(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  rows: Transactions,
+): Promise<Follower[]> {
+  return readReceivers(transaction, dialect, { table: "indexer_unsent", rows });
+}
+
+/** Tables of the receivers of retracted transfers. */
+type ReceiversTable = "indexer_reverted" | "indexer_unsent";
+
+async function readReceivers(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { table, rows }: { table: ReceiversTable; rows: Transactions },
+): Promise<Follower[]> {
+  if (rows.length === 0 || !(await isAny(transaction, table))) return [];
   const distinct = new Map(
     rows.map(({ token_id, transaction_hash }) => {
       const hash = hexOfBytes(transaction_hash);
@@ -91,23 +113,30 @@ export async function readReverted(
   const { rows: found } =
     dialect.engine === "postgres"
       ? await sql<Follower>`
-          select reverted.* from ${wanted} cross join lateral (
-            select token_id, transaction_hash, endpoint_id, address from indexer_reverted as found
+          select receiver.* from ${wanted} cross join lateral (
+            select token_id, transaction_hash, endpoint_id, address from ${sql.table(table)} as found
             where found.token_id = wanted.token_id and found.transaction_hash = ${hash} offset 0
-          ) as reverted
+          ) as receiver
         `.execute(transaction)
       : await sql<Follower>`
-          select reverted.token_id, reverted.transaction_hash, reverted.endpoint_id,
-            reverted.address
-          from ${wanted} cross join indexer_reverted as reverted
-          where reverted.token_id = wanted.token_id and reverted.transaction_hash = ${hash}
+          select receiver.token_id, receiver.transaction_hash, receiver.endpoint_id,
+            receiver.address
+          from ${wanted} cross join ${sql.table(table)} as receiver
+          where receiver.token_id = wanted.token_id and receiver.transaction_hash = ${hash}
         `.execute(transaction);
   return found;
 }
 
-export async function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<boolean> {
+export function isAnyReverted(transaction: Transaction<IndexerSchema>): Promise<boolean> {
+  return isAny(transaction, "indexer_reverted");
+}
+
+async function isAny(
+  transaction: Transaction<IndexerSchema>,
+  table: ReceiversTable,
+): Promise<boolean> {
   const any = await transaction
-    .selectFrom("indexer_reverted")
+    .selectFrom(table)
     .select("token_id")
     .limit(sql.lit(1))
     .executeTakeFirst();
@@ -120,9 +149,27 @@ export async function insertReverted(
   dialect: Dialect,
   rows: readonly ToldRow[],
 ): Promise<void> {
-  if (rows.length === 0) return;
-  const followers = new Map(
-    followersOf(rows).map((row) => [
+  await insertReceivers(transaction, dialect, "indexer_reverted", followersOf(rows));
+}
+
+/** Records receivers that were not sent a retracted transfer, to leave them out later, too. */
+export async function insertUnsent(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  receivers: readonly Follower[],
+): Promise<void> {
+  await insertReceivers(transaction, dialect, "indexer_unsent", receivers);
+}
+
+async function insertReceivers(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  table: ReceiversTable,
+  receivers: readonly Follower[],
+): Promise<void> {
+  if (receivers.length === 0) return;
+  const distinct = new Map(
+    receivers.map((row) => [
       `${row.token_id} ${hexOfBytes(row.transaction_hash)} ${row.endpoint_id} ${row.address}`,
       row,
     ]),
@@ -134,8 +181,8 @@ export async function insertReverted(
   const reverted_at_ms = time.now;
   await dialect.insertMany(
     transaction,
-    "indexer_reverted",
-    [...followers.values()].map((row) => ({ ...row, reverted_at_ms })),
+    table,
+    [...distinct.values()].map((row) => ({ ...row, reverted_at_ms })),
     {
       keys: ["token_id", "transaction_hash", "endpoint_id", "address"],
       replace: ["reverted_at_ms"],
@@ -204,19 +251,42 @@ export async function forgetFinal(
   return rows.length >= limit;
 }
 
+interface ForgetBounds {
+  keptMs: number;
+  limit: number;
+}
+
 /**
  * Deletes the receivers of transfers that were reverted long ago: one step.
  *
  * @returns whether there may be more
  */
-export async function forgetReverted(
+export function forgetReverted(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  { keptMs, limit }: { keptMs: number; limit: number },
+  bounds: ForgetBounds,
+): Promise<boolean> {
+  return forgetReceivers(transaction, dialect, "indexer_reverted", bounds);
+}
+
+/** As `forgetReverted`, for transfers that were not sent. */
+export function forgetUnsent(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  bounds: ForgetBounds,
+): Promise<boolean> {
+  return forgetReceivers(transaction, dialect, "indexer_unsent", bounds);
+}
+
+async function forgetReceivers(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  table: ReceiversTable,
+  { keptMs, limit }: ForgetBounds,
 ): Promise<boolean> {
   const { rows } = await sql`
-    delete from indexer_reverted where (token_id, transaction_hash, endpoint_id, address) in (
-      select token_id, transaction_hash, endpoint_id, address from indexer_reverted
+    delete from ${sql.table(table)} where (token_id, transaction_hash, endpoint_id, address) in (
+      select token_id, transaction_hash, endpoint_id, address from ${sql.table(table)}
       where reverted_at_ms < ${dialect.nowMs()} - ${sql.lit(keptMs)}
       order by reverted_at_ms limit ${sql.lit(limit)}
     ) returning token_id

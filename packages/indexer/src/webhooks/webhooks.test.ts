@@ -284,6 +284,33 @@ describe.each(enginesByDay)("webhooks about addresses, on $engine", ({ engine, c
     expect(receiver.firstOnes().map(({ data }) => data.amount)).toEqual(["8", "8"]);
   });
 
+  it("tell of no transfer of before its address was watched, after a rewind, too", async () => {
+    const devnet = await startUsedChain();
+    const receiver = await open();
+    const { indexer, webhooks } = await start(devnet, receiver.url);
+    const recipient = devnet.accounts.others[4]?.address ?? "0x";
+    await devnet.mint({ to: recipient, amount: 7n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const old = Number(await devnet.client.getBlockNumber());
+    await webhooks.watch("deposits", [recipient]);
+    await devnet.mint({ to: recipient, amount: 8n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await untilFinal(indexer, [recipient], old);
+    const { kysely, dialect } = await indexer.database();
+    const request = { chainId: devnet.chainId, kind: "rewind", from: old } as const;
+    await waitUntilDone(indexer, await addRequest(kysely, dialect, request));
+    await devnet.mint({ to: recipient, amount: 9n });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const truth = await untilFinal(indexer, [recipient], old + 1);
+    expect(truth.size).toBe(2);
+    await expect.poll(() => believe(receiver.firstOnes()), patience).toEqual(truth);
+    const reverted = receiver.received.filter(({ type }) => type === "transfer.reverted");
+    expect(reverted.map(({ data }) => data.amount)).toEqual(["8"]);
+    expect(receiver.received.filter(({ data }) => data.amount === "7")).toEqual([]);
+  });
+
   it(
     "equal the index after random blocks, reorganisations and kills, with no event out of order",
     async () => {

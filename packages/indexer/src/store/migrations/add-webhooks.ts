@@ -94,3 +94,30 @@ export const addReverted: Migration = {
       .execute();
   },
 };
+
+/** A new table alone: the release before does not know it. */
+export const addUnsent: Migration = {
+  title: "transfers that a receiver was not sent",
+  async up(transaction, dialect) {
+    const { types } = dialect;
+    const { schema } = transaction;
+    await clustered(dialect, schema.createTable("indexer_unsent"))
+      .addColumn("token_id", types.integer, (column) => column.notNull())
+      .addColumn("transaction_hash", types.bytes, (column) => column.notNull())
+      .addColumn("endpoint_id", types.text, (column) => column.notNull())
+      .addColumn("address", types.text, (column) => column.notNull())
+      .addColumn("reverted_at_ms", types.timestampMs, (column) => column.notNull())
+      .addPrimaryKeyConstraint("indexer_unsent_key", [
+        "token_id",
+        "transaction_hash",
+        "endpoint_id",
+        "address",
+      ])
+      .execute();
+    await schema
+      .createIndex("indexer_unsent_time")
+      .on("indexer_unsent")
+      .column("reverted_at_ms")
+      .execute();
+  },
+};

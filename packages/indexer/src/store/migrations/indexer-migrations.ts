@@ -1,6 +1,12 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { addVerification } from "./add-verification.ts";
-import { addOutbox, addReverted, addToldFrom, addWatchedAddresses } from "./add-webhooks.ts";
+import {
+  addOutbox,
+  addReverted,
+  addToldFrom,
+  addUnsent,
+  addWatchedAddresses,
+} from "./add-webhooks.ts";
 import { createTables } from "./create-tables.ts";
 
 /**
@@ -17,5 +23,6 @@ export const indexerMigrations: MigrateOptions = {
     addWatchedAddresses,
     addReverted,
     addToldFrom,
+    addUnsent,
   ],
 };
