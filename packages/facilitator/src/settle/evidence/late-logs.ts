@@ -9,10 +9,11 @@ export interface LateLogs {
 /** Default time for which logs are awaited: longer than machines behind one URL lag. */
 const defaultMs = 10_000;
 /**
- * After so many times that time, a payment is forgotten, and awaited once more. The search for ends
- * waits a minute, and takes 20 minutes.
+ * After this time, a payment is forgotten, and awaited once more. It is longer than any search: one
+ * by slow nodes takes 15 minutes of each, and is made again while logs are awaited. An
+ * authorization is used once, so logs that have not come by then come no more.
  */
-const rememberedTimes = 60;
+const rememberedMs = 86_400_000;
 
 /**
  * Creates a memory of payments whose logs are awaited. A token may use up authorizations without an
@@ -30,7 +31,7 @@ export function createLateLogs(options: {
   return {
     mayCome(paymentId) {
       for (const [id, at] of since) {
-        if (now() - at < rememberedTimes * awaitedMs) break;
+        if (now() - at < rememberedMs) break;
         since.delete(id);
       }
       const from = since.get(paymentId) ?? now();

@@ -334,6 +334,16 @@ describe.each(states)("a %s payment past its time that another sender has execut
     expect(await look()).toEqual({ queued: false, submitted: false });
   });
 
+  it("fails where each search for its late logs takes longer than ten minutes", async () => {
+    const rpcUrl = await startNodeOf({ are: "late" });
+    const { addUsed, look, standing, pass } = await begin({ rpcUrl });
+    await addUsed(state);
+    expect(await look()).toMatchObject({ [state]: true });
+    pass(3_600_000);
+    await look();
+    expect(await standing()).toEqual([alreadyUsed]);
+  });
+
   it("holds up no look while a node is slow with its logs", async () => {
     const { url, open, waiting } = await startSlowNode();
     const { add, addUsed, beginLook, whenExplained, look, standing } = await begin({ rpcUrl: url });
