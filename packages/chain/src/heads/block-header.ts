@@ -50,10 +50,22 @@ export function parseBlockHeader(result: unknown): BlockHeader | undefined {
 /** Asks for a block by its number or tag, without its transactions. */
 export function blockByNumber(block: bigint | "latest" | "finalized" | "safe"): RpcCall {
   const parameter = typeof block === "bigint" ? `0x${block.toString(16)}` : block;
-  return { method: "eth_getBlockByNumber", params: [parameter, false] };
+  return {
+    method: "eth_getBlockByNumber",
+    params: [parameter, false],
+    isAnswer: block === "latest" ? isHeader : isHeaderOrNone,
+  };
 }
 
 /** Asks for a block by its hash, without its transactions. */
 export function blockByHash(blockHash: Hash): RpcCall {
-  return { method: "eth_getBlockByHash", params: [blockHash, false] };
+  return { method: "eth_getBlockByHash", params: [blockHash, false], isAnswer: isHeaderOrNone };
+}
+
+function isHeader(result: unknown): boolean {
+  return parseBlockHeader(result) !== undefined;
+}
+
+function isHeaderOrNone(result: unknown): boolean {
+  return result === null || isHeader(result);
 }

@@ -3,11 +3,11 @@ import type { RpcEndpoint } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import {
   type EndpointProblem,
-  type RpcEndpointError,
+  RpcEndpointError,
   RpcResponseError,
   type RpcUnavailableError,
 } from "./rpc-errors.ts";
-import { isRepeatable } from "./rpc-methods.ts";
+import { hasForm, isRepeatable } from "./rpc-methods.ts";
 import type { RpcOutcome } from "./rpc-requester.ts";
 
 export interface AskInTurnOptions {
@@ -26,15 +26,22 @@ interface Pending {
   call: RpcCall;
   index: number;
   failures: RpcEndpointError[];
-  /** Errors of nodes that say nothing of the chain, and the endpoints that returned them. */
-  refusals: { error: RpcResponseError; endpoint: RpcEndpoint }[];
+  /**
+   * Answers of nodes that say nothing of the chain: errors of their own, and malformed results. One
+   * is the outcome where no endpoint has a better answer.
+   */
+  refusals: {
+    endpoint: RpcEndpoint;
+    error: RpcResponseError | RpcEndpointError;
+    result?: unknown;
+  }[];
 }
 
 /**
  * Failover: asks one endpoint after the other, each with the calls that have no answer yet. A
  * node's error is the answer where it is the chain's word, or where each healthy endpoint returns
- * one: then the first one's. A call that must not be repeated moves on only when it was certainly
- * not sent.
+ * one: then the first one's. So is a malformed result, where each returns one. A call that must not
+ * be repeated moves on only when it was certainly not sent.
  */
 export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
   const { calls, unavailable } = options;
@@ -57,6 +64,10 @@ export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]
       const { call, index, failures, refusals } = item;
       const answer = answers[position];
       if (!answer) return true;
+      if (answer.ok && !hasForm(call, answer.result)) {
+        const error = malformed(endpoint, call);
+        return refusals.push({ endpoint, error, result: answer.result }) > 0;
+      }
       if (answer.ok) {
         for (const refusal of refusals) refusal.endpoint.outvoted(refusal.error);
         outcomes.set(index, { endpoint: endpoint.name.number, failures, ...answer });
@@ -87,12 +98,27 @@ export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]
   return calls.flatMap((_, index) => outcomes.get(index) ?? []);
 }
 
-/** Takes the first node's error for the answer, if there is one: no other node has a better one. */
+function malformed({ name }: RpcEndpoint, { method }: RpcCall): RpcEndpointError {
+  const details = `a malformed result of ${method}`;
+  return new RpcEndpointError({ name, kind: "malformed", details, maybeSent: true });
+}
+
+/**
+ * Takes the first node's error or malformed result for the answer, if there is one: no other node
+ * has a better one.
+ */
 function settleRefused(
   { index, failures, refusals }: Pending,
   outcomes: Map<number, RpcOutcome>,
 ): boolean {
   const [refusal] = refusals;
-  if (refusal) outcomes.set(index, { ok: false, error: refusal.error, failures });
-  return refusal !== undefined;
+  if (refusal === undefined) return false;
+  const { error, result, endpoint } = refusal;
+  outcomes.set(
+    index,
+    error instanceof RpcResponseError
+      ? { ok: false, error, failures }
+      : { ok: true, result, endpoint: endpoint.name.number, failures },
+  );
+  return true;
 }

@@ -54,9 +54,10 @@ export interface RpcEndpoint {
     options: Omit<SendOptions, "mayStart">,
   ): Promise<ChannelOutcome[]>;
   /**
-   * Reports an error that it returned, where another endpoint had an answer. It goes on in turn.
+   * Reports an error or a malformed result that it returned, where another endpoint had an answer.
+   * It goes on in turn.
    */
-  outvoted(error: RpcResponseError): void;
+  outvoted(error: RpcResponseError | RpcEndpointError): void;
   /** The last head that it reported. */
   head(): bigint | undefined;
   latencyMs(): number | undefined;
@@ -113,12 +114,12 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     restMs: () => Math.max(breaker.restMs(), wrongChainMs(context)),
     check: () => check(context),
     send: (calls, sendOptions) => send(context, calls, { mayStart, ...sendOptions }),
-    outvoted: ({ message }) =>
+    outvoted: (error) =>
       options.emit({
         type: "endpoint-failed",
         endpoint: options.name.number,
-        kind: "refused",
-        message,
+        kind: error instanceof RpcEndpointError ? error.kind : "refused",
+        message: error.message,
       }),
     head: () => context.head,
     latencyMs: () => context.latencyMs,

@@ -4,6 +4,13 @@ import * as z from "zod";
 export interface RpcCall {
   method: string;
   params?: readonly unknown[];
+  /**
+   * Returns whether a read's result has a form that its caller can read. Where it has not, the next
+   * endpoint is asked. Where no endpoint has a better answer, the caller gets the first one's
+   * result, and parses it in vain. Contracts must not decide it: their data is no node's fault.
+   * Default: the form of the method's results, where they are plain hex.
+   */
+  isAnswer?: (result: unknown) => boolean;
 }
 
 export interface JsonRpcError {

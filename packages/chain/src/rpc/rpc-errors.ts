@@ -10,7 +10,10 @@ export type EndpointFailureKind =
   | "unauthorized"
   /** HTTP 429, or a JSON-RPC error that says the same. */
   | "rate-limited"
-  /** Not JSON, not JSON-RPC, an answer to another request, or none to this one. */
+  /**
+   * Not JSON, not JSON-RPC, an answer to another request, or none to this one. Or a malformed
+   * result, where another endpoint had a good one.
+   */
   | "malformed"
   /** The answer was larger than `maxResponseBytes`. */
   | "too-large"

@@ -13,6 +13,29 @@ export function isRepeatable(method: string): boolean {
   return reads.test(method) || method === "eth_sendRawTransaction";
 }
 
+const bytesMethods: ReadonlySet<string> = new Set(["eth_call", "eth_getCode"]);
+const bytes = z.string().regex(/^0x[0-9a-f]*$/i);
+const quantityMethods: ReadonlySet<string> = new Set([
+  "eth_getBalance",
+  "eth_getTransactionCount",
+  "eth_gasPrice",
+  "eth_maxPriorityFeePerGas",
+  "eth_estimateGas",
+  "eth_blockNumber",
+]);
+const anyQuantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
+
+/**
+ * Returns whether a node's result has the form of an answer to a call. That of a call with effects
+ * always has: it must not be made twice.
+ */
+export function hasForm({ method, isAnswer }: RpcCall, result: unknown): boolean {
+  if (!reads.test(method)) return true;
+  if (isAnswer !== undefined) return isAnswer(result);
+  if (bytesMethods.has(method)) return bytes.safeParse(result).success;
+  return !quantityMethods.has(method) || anyQuantity.safeParse(result).success;
+}
+
 const urgent = /^eth_(sendRawTransaction|getTransactionReceipt|getTransactionCount|chainId)$/;
 
 /**

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { RpcResponseError } from "../index.ts";
+import { blockByNumber, parseBlockHeader, RpcResponseError } from "../index.ts";
 import { secret } from "../testing/fault-server.ts";
-import { answerError, answerStatus, loseAnswer } from "../testing/faults.ts";
+import {
+  answerError,
+  answerMethod,
+  answerStatus,
+  changeAnswers,
+  loseAnswer,
+} from "../testing/faults.ts";
 import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
 
 const open = usePoolScene();
@@ -107,6 +113,96 @@ describe("an error from the node", () => {
     await pool.request({ method: "eth_getLogs", params: [{ fromBlock: "latest" }] });
 
     expect(events[0]).toMatchObject({ endpoint: 1, kind: "rate-limited" });
+  });
+});
+
+describe("a malformed result", () => {
+  const call = { method: "eth_call", params: [{}, "latest"] };
+  const gasPrice = { method: "eth_gasPrice" };
+
+  it.each([null, {}, 1, "no hex", "0xno"])(
+    "a malformed result sends the call to the next endpoint: %j",
+    async (result) => {
+      const { first, pool, events } = open();
+      await pool.ready();
+      first.set(answerMethod("eth_call", result));
+
+      expect(await pool.request(call)).toBe("0x");
+
+      expect(events).toMatchObject([{ type: "endpoint-failed", endpoint: 1, kind: "malformed" }]);
+      expect(stateOf(pool, 1)).toBe("ready");
+    },
+  );
+
+  it("is one that its caller cannot read", async () => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    first.set(answerMethod("eth_call", "0x12"));
+
+    expect(await pool.request({ ...call, isAnswer: (result) => result === "0x" })).toBe("0x");
+
+    expect(events).toMatchObject([{ endpoint: 1, kind: "malformed" }]);
+  });
+
+  it("leaves the other results of its batch", async () => {
+    const { first, second, pool } = open();
+    await pool.ready();
+    first.set(
+      changeAnswers((answer, { method }) =>
+        method === "eth_call" ? { ...answer, result: "garbage" } : answer,
+      ),
+    );
+    const asked = second.requests.length;
+
+    const outcomes = await pool.requestMany([gasPrice, call, gasPrice]);
+
+    expect(outcomes).toMatchObject([{ endpoint: 1 }, { endpoint: 2 }, { endpoint: 1 }]);
+    expect(second.requests.length).toBe(asked + 1);
+  });
+
+  it("is the first endpoint's where each returns one, without a second round", async () => {
+    const { first, second, pool, events } = open({ patienceMs: 60_000 });
+    await pool.ready();
+    first.set(answerMethod("eth_call", "garbage"));
+    second.set(answerMethod("eth_call", null));
+    const asked = second.requests.length;
+
+    expect(await pool.request(call)).toBe("garbage");
+
+    expect(second.requests.length).toBe(asked + 1);
+    expect(events).toEqual([]);
+  });
+
+  it("of the only endpoint is its caller's to judge", async () => {
+    const { first, pool } = open({ onlyFirst: true });
+    await pool.ready();
+    first.set(answerMethod("eth_call", null));
+
+    for (let attempt = 1; attempt <= 5; attempt += 1) expect(await pool.request(call)).toBe(null);
+
+    expect(stateOf(pool, 1)).toBe("ready");
+  });
+
+  it("of a call with effects sends it to no other endpoint", async () => {
+    const { devnet, pool } = open();
+    await pool.ready();
+    const before = await devnet.client.getBlockNumber();
+
+    await pool.request({ method: "evm_mine", isAnswer: () => false });
+
+    expect(await devnet.client.getBlockNumber()).toBe(before + 1n);
+  });
+
+  it("is a block's where it is no header", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set(answerMethod("eth_getBlockByNumber", { number: "0x1" }));
+
+    expect(parseBlockHeader(await pool.request(blockByNumber("latest")))).toBeDefined();
+
+    first.set(answerMethod("eth_getBlockByNumber", null));
+    expect(parseBlockHeader(await pool.request(blockByNumber("latest")))).toBeDefined();
+    expect(await pool.request(blockByNumber(1_000_000n))).toBe(null);
   });
 });
 

@@ -116,8 +116,9 @@ export interface RpcPool extends RpcRequester {
  *
  * An endpoint's chain id is checked before its first use and after every rest. Reads fail over to
  * the next endpoint, and go round again while `patienceMs` lasts. A revert is an answer. Another
- * error that a node returns is one where the other endpoints return an error, too. A call with
- * effects (see `isRepeatable`) moves on only when it is certain that no node has seen it.
+ * error that a node returns is one where the other endpoints return an error, too. So is a
+ * malformed result. A call with effects (see `isRepeatable`) moves on only when it is certain that
+ * no node has seen it.
  *
  * @example
  * ```ts

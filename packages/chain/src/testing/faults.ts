@@ -29,11 +29,16 @@ export function answerMethod(method: string, result: unknown): Fault {
 }
 
 /** Each answer is changed on its way. */
-function changeAnswers(change: (answer: { id: number }) => unknown): Fault {
+export function changeAnswers(
+  change: (answer: { id: number }, call: { method?: string | undefined }) => unknown,
+): Fault {
   return async (exchange) => {
     const answer = await exchange.forward();
-    if (!exchange.isBatch) return exchange.reply(change(answerSchema.parse(answer)));
-    exchange.reply(z.array(answerSchema).parse(answer).map(change));
+    const changed = z
+      .array(answerSchema)
+      .parse(exchange.isBatch ? answer : [answer])
+      .map((each) => change(each, exchange.calls.find(({ id }) => id === each.id) ?? {}));
+    exchange.reply(exchange.isBatch ? changed : changed[0]);
   };
 }
 

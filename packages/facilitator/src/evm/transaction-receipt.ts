@@ -50,9 +50,13 @@ const receiptSchema = z.object({
 
 const pendingSchema = z.object({ blockNumber: z.null() });
 
-/** Asks for the receipt of a transaction. */
+/** Asks for the receipt of a transaction. One of another is no answer. */
 export function receiptCall(hash: Hex): RpcCall {
-  return { method: "eth_getTransactionReceipt", params: [hash] };
+  const isAnswer = (result: unknown) => {
+    const { fault } = readReceipt(hash, { ok: true, result, endpoint: 0, failures: [] });
+    return fault === undefined;
+  };
+  return { method: "eth_getTransactionReceipt", params: [hash], isAnswer };
 }
 
 /**

@@ -81,6 +81,19 @@ export function encodeDeploylessCall(
 }
 
 const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
+/** Some nodes take a call without a contract for one of the zero address, which answers nothing. */
+export const noAnswer = "0x";
+
+/** Whether a node has answered a call for `count` transfers, also by `noAnswer`. */
+export function isDeploylessAnswer(answer: unknown, count: number): boolean {
+  return answer === noAnswer || parseAnswer(answer, count) !== undefined;
+}
+
+function parseAnswer(answer: unknown, count: number): string | undefined {
+  const { data } = answerSchema.safeParse(answer);
+  const words = answerHeadWords + count * readingWords;
+  return data?.length === 2 + words * 64 ? data : undefined;
+}
 
 /**
  * Reads the answer to a call for `count` transfers. It has a result for each, or for fewer where
@@ -89,14 +102,12 @@ const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
  * @throws FacilitatorError when the answer is not one of the simulator.
  */
 export function decodeDeploylessAnswer(answer: unknown, count: number): SimulationResult[] {
-  const parsed = answerSchema.safeParse(answer);
-  const words = answerHeadWords + count * readingWords;
-  if (!parsed.success || parsed.data.length !== 2 + words * 64) {
+  const hex = parseAnswer(answer, count);
+  if (hex === undefined) {
     throw new FacilitatorError("The chain returned a malformed simulation", {
       kind: "bad_response",
     });
   }
-  const hex = parsed.data;
   const word = (index: number): bigint => BigInt(`0x${hex.slice(2 + index * 64, 66 + index * 64)}`);
   const blockNumber = word(0);
   const blockTimestamp = word(1);

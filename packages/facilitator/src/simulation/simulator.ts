@@ -12,6 +12,8 @@ import {
   decodeDeploylessAnswer,
   encodeDeploylessCall,
   findMaxTransfers,
+  isDeploylessAnswer,
+  noAnswer,
 } from "./deployless-call.ts";
 import { simulateSingly } from "./single-calls.ts";
 import { createTrialQueue, type TrialCaller, type WaitingTrial } from "./trial-queue.ts";
@@ -260,26 +262,30 @@ async function askDeployless(
   const { callGas, sender, now } = node;
   const call = encodeDeploylessCall(transfers, callGas);
   const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
+  const isAnswer = (result: unknown) => isDeploylessAnswer(result, transfers.length);
   let answer: unknown;
   if (gasPrice !== undefined && now() >= node.pricelessUntilMs) {
-    answer = await askOnce(node, { ...call, ...free, gasPrice });
+    answer = await askOnce(node, { ...call, ...free, gasPrice }, isAnswer);
     if (answer === undefined) {
-      answer = await askOnce(node, { ...call, ...free });
+      answer = await askOnce(node, { ...call, ...free }, isAnswer);
       // It was the price: the relayer has less than was assumed, or the node computes otherwise.
       if (answer !== undefined) node.pricelessUntilMs = now() + restrictionMs;
     }
   } else {
-    answer = await askOnce(node, { ...call, ...free });
+    answer = await askOnce(node, { ...call, ...free }, isAnswer);
   }
-  // Some nodes take a call without a contract for one of the zero address, which answers nothing.
-  if (answer === undefined || answer === "0x") return [];
+  if (answer === undefined || answer === noAnswer) return [];
   return decodeDeploylessAnswer(answer, transfers.length);
 }
 
 /** `undefined` where the node refuses such a call. */
-async function askOnce({ rpc }: AskedNode, call: object): Promise<unknown> {
+async function askOnce(
+  { rpc }: AskedNode,
+  call: object,
+  isAnswer: (result: unknown) => boolean,
+): Promise<unknown> {
   try {
-    return (await rpc.request({ method: "eth_call", params: [call, "latest"] })) ?? null;
+    return await rpc.request({ method: "eth_call", params: [call, "latest"], isAnswer });
   } catch (error) {
     if (error instanceof RpcResponseError) return undefined;
     throw error;
