@@ -1,4 +1,4 @@
-import { isRevert, RpcError, type RpcRequester } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import * as z from "zod";
@@ -8,6 +8,7 @@ import {
   type SettledReceiver,
 } from "../../ledger/channels/channel-settles.ts";
 import { callByRelayer } from "../../settle/call-by-relayer.ts";
+import { tryAtEach } from "../../settle/evidence/try-at-each.ts";
 import { gasLimitOf } from "../../settle/relay/gas.ts";
 import { backOff, type Rests } from "../back-off.ts";
 import { worthFactor } from "../channel-settings.ts";
@@ -124,12 +125,13 @@ async function settle(
   const { network } = place;
   const { contract: to, receiver, token } = owed;
   const data: Hex = encodeFunctionData({ abi, functionName: "settle", args: [receiver, token] });
-  try {
-    await settlement.network.rpc.request({ method: "eth_call", params: [{ to, data }, "latest"] });
-  } catch (error) {
-    if (!(error instanceof Error && isRevert(error))) throw error;
-    return noteRefused(channels, memory, { owed, error });
+  const call = { method: "eth_call", params: [{ to, data }, "latest"] };
+  const subjects = ["settles", `settle ${keyOf(owed)}`];
+  const tried = await tryAtEach(settlement, call, subjects);
+  if (tried === "awaited") {
+    return logger.debug({ network, receiver, token }, "a settle waits for an endpoint's trial");
   }
+  if (tried !== "passes") return noteRefused(channels, memory, { owed, error: tried });
   memory.settleRests.delete(keyOf(owed));
   memory.settleReportedAt.delete(keyOf(owed));
   const outcome = await callByRelayer(settlement, {
@@ -143,7 +145,10 @@ async function settle(
   if (outcome !== "stored") logger.debug({ network, because: outcome }, "a settle waits");
 }
 
-/** A token may refuse a transfer for ever. So it is tried less often, and reported once a day. */
+/**
+ * A token may refuse a transfer for ever. So it is tried less often, and reported once a day. One
+ * node's revert is no refusal: it would hold up the payout for an hour, also once it has gone.
+ */
 function noteRefused(
   { context: { clock, logger }, place: { network } }: ChannelsContext,
   { settleRests, settleReportedAt }: SettleMemory,
