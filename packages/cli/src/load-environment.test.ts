@@ -83,6 +83,12 @@ it.each([
       await expect(load(url.replace("user", "user:word"))).resolves.toBeDefined();
       writeFileSync(join(folder, ".pgpass"), "*:*:*:*:word\n");
       await expect(load(url, { PGPASSWORD: "" })).rejects.toThrow(/in \.pgpass is not sent/);
+      // Its parser takes many seconds for a megabyte.
+      const long = `sqlite:./${"a".repeat(65_536)}`;
+      const larger = new RegExp(`larger than 64 KiB.*name it by ${variable} in the environment`);
+      await expect(load(long)).rejects.toThrow(larger);
+      await expect(load(long, { [variable]: path })).resolves.toBeDefined();
+      await expect(load(long, { [database]: "sqlite:./a.db" })).resolves.toBeDefined();
     });
   },
 );

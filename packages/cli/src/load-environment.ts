@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Environment,
@@ -44,11 +44,28 @@ async function keepPassword(password: string, { env, file }: LoadedEnvironment):
   for (const { name, config, setting } of databases) {
     const isSet = Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
     const path = isSet ? undefined : values[config]?.trim();
+    if (path && isTooLarge(path)) {
+      throw new UsageError(
+        `.env: the file of ${config} is larger than 64 KiB, so it is not searched for a database that would get ${password}: name it by ${config} in the environment, or set ${name} there.`,
+      );
+    }
     const url = path ? await readFromFile(path, setting) : values[name];
     if (!values[`${name}_FILE`] && !lacksPassword(url)) continue;
     throw new UsageError(
       `${password} is not sent to the database that a folder's .env file names: put the password into its URL, or set ${name} in the environment.`,
     );
+  }
+}
+
+/** The time of the parser grows by the square of a file that a stranger may have made. */
+const maxBytes = 65_536;
+
+function isTooLarge(path: string): boolean {
+  try {
+    return statSync(path).size > maxBytes;
+  } catch {
+    // The service reports it.
+    return false;
   }
 }
 

@@ -1,6 +1,9 @@
 import { readFileSync } from "node:fs";
-import { parse } from "yaml";
+import { Lexer, Parser, parse } from "yaml";
 import * as z from "zod";
+
+/** Lists and mappings within one another. A deep file stops `parse`, or the process by its stack. */
+const maxLevels = 64;
 
 const documentSchema = z.record(z.string(), z.unknown()).nullish();
 
@@ -16,12 +19,19 @@ export function readSettingsFile(
   { keys, tell }: { keys: string; tell: (problem: string) => void },
 ): Record<string, unknown> {
   if (path === undefined) return {};
+  let text = "";
   let content: unknown;
   try {
-    // Its warnings would print lines of the file, on their own way to the terminal.
-    content = parse(readFileSync(path, "utf8"), { logLevel: "error" });
+    text = readFileSync(path, "utf8");
+    if (isTooDeep(text)) {
+      tell(`${path}: is nested too deeply: at most ${maxLevels} levels`);
+      return {};
+    }
+    // Its warnings would print lines of the file, on their own way to the terminal. Pretty errors
+    // copy the line for each of them.
+    content = parse(text, { logLevel: "error", prettyErrors: false });
   } catch (error) {
-    tell(`${path}: cannot be read as YAML or JSON${describePlace(error)}`);
+    tell(`${path}: cannot be read as YAML or JSON${describePlace(error, text)}`);
     return {};
   }
   const read = documentSchema.safeParse(content);
@@ -30,10 +40,23 @@ export function readSettingsFile(
   return {};
 }
 
-/** The code and the line of a fault. The parser's own message repeats the line itself. */
-function describePlace(error: unknown): string {
+/** The first step of `parse` alone. It keeps a stack of open collections, and does not recurse. */
+function isTooDeep(text: string): boolean {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    // Documents that end with the lexeme are of no use here.
+    Array.from(parser.next(lexeme));
+    // The lowest is the document.
+    if (parser.stack.length > maxLevels + 1) return true;
+  }
+  return false;
+}
+
+/** The code and the line of a fault. The parser's own message may repeat the line itself. */
+function describePlace(error: unknown, text: string): string {
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-  const linePos = error instanceof Error && "linePos" in error ? error.linePos : undefined;
-  const [start] = Array.isArray(linePos) ? linePos : [];
-  return typeof start?.line === "number" ? `${code}, line ${start.line}` : code;
+  const pos = error instanceof Error && "pos" in error ? error.pos : undefined;
+  const [start] = Array.isArray(pos) ? pos : [];
+  if (typeof start !== "number" || start < 0) return code;
+  return `${code}, line ${text.slice(0, start).split("\n").length}`;
 }

@@ -100,6 +100,17 @@ describe("an .env file of a hostile folder", () => {
     expect(load).toThrow(EnvironmentFileError);
   });
 
+  it.each(["\n", " \n", "\r", "\u2028"])(
+    "is refused at once where it consists of %j",
+    { timeout: 1_000 },
+    (blank) => {
+      writeFileSync(join(folder, ".env"), blank.repeat(65_536 / Buffer.byteLength(blank)));
+      expect(load).toThrow(/more than 1000 blanks in a row/);
+      writeFileSync(join(folder, ".env"), `${blank.repeat(499)}PAY_TO=1\n`.repeat(40));
+      expect(load().env).toEqual({ PAY_TO: "1" });
+    },
+  );
+
   it("names no file that is too large, or never ends", () => {
     const sparse = join(folder, "sparse");
     writeFileSync(sparse, "");

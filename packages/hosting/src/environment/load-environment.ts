@@ -51,6 +51,7 @@ export function loadEnvironment(options: {
   const path = named ?? join(folder, ".env");
   const text = readText(path, named);
   if (text === undefined) return { env: environment, file: undefined };
+  if (named === undefined) refuseLongBlanks(text);
   const forms = settings.map(toPattern);
   const ours = Object.entries(parse(text)).filter(([name]) =>
     forms.some((form) => form.test(name)),
@@ -73,6 +74,15 @@ function readText(path: string, named: string | undefined): string | undefined {
     const problem = `${named ?? ".env"}: cannot be read. Make it ${kind} that this user may read, or remove it`;
     throw new EnvironmentFileError(problem, { cause });
   }
+}
+
+/** The parser looks at a run of blanks once for each of its lines: 64 KiB took nine seconds. */
+const maxBlanks = 1000;
+
+function refuseLongBlanks(text: string): void {
+  if (text.split(/\S+/).every(({ length }) => length <= maxBlanks)) return;
+  const problem = `.env: has more than ${maxBlanks} blanks in a row: remove them`;
+  throw new EnvironmentFileError(problem);
 }
 
 /**
