@@ -4,13 +4,13 @@ import { stderr, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline/promises";
 import type { LoadedEnvironment } from "@coinslot/hosting/environment";
 import { exitCode } from "./exit-code.ts";
-import { movesTokens, runCli } from "./run-cli.ts";
+import { movesTokens, readsLedger, runCli } from "./run-cli.ts";
 import { showUnsafeInColours } from "./safe-text.ts";
 
 const interrupted = new AbortController();
 let hasListeners = false;
 const words = process.argv.slice(2);
-if (movesTokens(words)) listenForSignals();
+if (movesTokens(words) && !readsLedger(words)) listenForSignals();
 let outputError: NodeJS.ErrnoException | undefined;
 stdout.on("error", (error: NodeJS.ErrnoException) => {
   // The reader of the output, such as `head`, has left. A command that moves tokens goes on, to
@@ -53,6 +53,7 @@ try {
 /**
  * A listener keeps a signal from ending the process, and runs only between two pieces of work. A
  * query without an end is one such piece. So only commands that look at `signal` have a listener.
+ * Those that move tokens have one from their start, or from the end of their reads of a ledger.
  */
 function listenForSignals(): void {
   if (hasListeners) return;

@@ -153,6 +153,15 @@ export function movesTokens(args: readonly string[]): boolean {
 }
 
 /**
+ * Returns whether a command that moves tokens reads a ledger first. It looks at the terminal's
+ * `signal` right before it sends.
+ */
+export function readsLedger(args: readonly string[]): boolean {
+  const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
+  return name === "refunds" || (name === "channels" && ["refund", "claim"].includes(subject));
+}
+
+/**
  * Runs the `coinslot` command.
  *
  * @param args the arguments after the command's name

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Lexer, Parser, parse } from "yaml";
 import * as z from "zod";
 
-/** Lists and mappings within one another. A deep file stops `parse`, or the process by its stack. */
+/** Lists and mappings in one another. A deep file stops `parse`, or the process by its stack. */
 const maxLevels = 64;
 
 const documentSchema = z.record(z.string(), z.unknown()).nullish();

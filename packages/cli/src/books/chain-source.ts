@@ -18,7 +18,6 @@ export interface ChainSource {
   readBlocks(
     range: { from: number; to: number },
     watched: Watched,
-    signal: AbortSignal,
   ): AsyncGenerator<{ transfers: TransferLog[]; to: number }, void, void>;
   /** The newest final block. */
   readFinalBlock(): Promise<number>;

@@ -48,11 +48,10 @@ export function createChainCheck(options: {
   books: Pick<BooksReader, "findTransfer" | "findUnconfirmed">;
   /** Unix milliseconds: end of the last day of a token whose entries are closed into sums. */
   summedBefore: (asset: Address) => number | undefined;
-  signal: AbortSignal;
   /** Receives the last block that was read. */
   onBlock: (block: number) => void;
 }): ChainCheck {
-  const { source, node, network, books, summedBefore, signal, onBlock } = options;
+  const { source, node, network, books, summedBefore, onBlock } = options;
   const result = emptyComparison(network, source.kind);
   const assets = new Set<Address>();
   const recipients = new Set<Address>();
@@ -70,7 +69,6 @@ export function createChainCheck(options: {
     for await (const { transfers, to: end } of source.readBlocks(
       { from: readTo + 1, to },
       watched,
-      signal,
     )) {
       for (const transfer of transfers) {
         const key = keyOf(transfer);

@@ -2,7 +2,6 @@ import { createRpcPool, getChainPreset } from "@coinslot/chain";
 import type { BookFault, BookRange, BooksReader, BooksStatus } from "@coinslot/facilitator";
 import type { Address, Network } from "@coinslot/protocol";
 import { Command } from "commander";
-import { InterruptedError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
 import { findConfigured, readNetworks } from "../networks.ts";
@@ -38,7 +37,7 @@ Prints the differences, which should be none, and the transfers to a recipient o
 not yours. Ends with 1 when there is a difference. Final payments are compared with the chain: by an
 indexing service (INDEXER_URL and INDEXER_API_KEY), or the index of this machine (INDEXER_CHAINS or
 INDEXER_CONFIG), for the tokens that it has verified; else by the endpoints of COINSLOT_RPC_URL and
-COINSLOT_RPC_URL_<chain id>. It changes nothing, and may run beside a seller. Days are those of the payments' creation; an interrupted check goes on with --from.
+COINSLOT_RPC_URL_<chain id>. It changes nothing, and may run beside a seller. Days are those of the payments' creation; an interrupted check goes on with --from, by the last day shown.
 
 Examples:
   coinslot books check
@@ -102,7 +101,6 @@ async function runCheck(parts: {
   let position = range.from;
   try {
     for await (const page of books.check(range)) {
-      terminal.signal.throwIfAborted();
       checked += page.count;
       faults.push(...page.faults);
       await chains?.compare(page.transfers);
@@ -122,10 +120,6 @@ async function runCheck(parts: {
       changed,
       isUnfinished,
     };
-  } catch (error) {
-    if (!terminal.signal.aborted || faults.length > 0) throw error;
-    const day = formatDay(position);
-    throw new InterruptedError(`Interrupted. Go on with: coinslot books check --from ${day}`);
   } finally {
     progress.end();
     chains?.close();
@@ -195,11 +189,10 @@ function openChains(parts: {
     const known = checks.get(key);
     if (known !== undefined) return known;
     const node = nodeOf(network);
-    const { signal } = terminal;
     const since = Math.max(0, from - marginMs);
     const source =
       indexed !== undefined && isIndexed
-        ? createIndexSource({ ...indexed, from: since, node, signal })
+        ? createIndexSource({ ...indexed, from: since, node })
         : node;
     if (source === undefined) return undefined;
     const check = createChainCheck({
@@ -208,7 +201,6 @@ function openChains(parts: {
       network,
       books,
       summedBefore: (token) => summed.ends.get(`${network}/${token}`),
-      signal,
       onBlock: (block) => progress.show(`${network}: read to block ${block}`),
     });
     checks.set(key, check);

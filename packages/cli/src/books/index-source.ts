@@ -33,7 +33,6 @@ export function createIndexSource(options: {
   /** Unix milliseconds: no transfer of interest is older. */
   from: number;
   node: ChainSource | undefined;
-  signal: AbortSignal;
 }): ChainSource {
   const { service, tokens, verifiedTo, node } = options;
   const histories = new Map<string, ReturnType<typeof createHistory>>();
@@ -53,7 +52,6 @@ export function createIndexSource(options: {
   async function readRange(
     range: { from: number; to: number },
     { assets, to, from }: Watched,
-    signal: AbortSignal,
   ): Promise<TransferLog[]> {
     const [recipients, floats] = [new Set(to), new Set(from)];
     /** A transfer from one account to another is found twice. */
@@ -61,7 +59,7 @@ export function createIndexSource(options: {
     let newestMs = seenMs;
     for (const asset of assets)
       for (const account of new Set([...to, ...from]))
-        for (const transfer of (await historyOf(asset, account)?.readTo(range.to, signal)) ?? []) {
+        for (const transfer of (await historyOf(asset, account)?.readTo(range.to)) ?? []) {
           newestMs = Math.max(newestMs, transfer.timestampMs);
           const isWatched = recipients.has(transfer.to) || floats.has(transfer.from);
           if (!isWatched || transfer.blockNumber < range.from) continue;
@@ -77,18 +75,16 @@ export function createIndexSource(options: {
   return {
     kind: "index",
     lastBlock: verifiedTo,
-    async *readBlocks(range, watched, signal) {
+    async *readBlocks(range, watched) {
       const to = Math.min(range.to, verifiedTo);
-      if (range.from <= to)
-        yield { transfers: await readRange({ ...range, to }, watched, signal), to };
+      if (range.from <= to) yield { transfers: await readRange({ ...range, to }, watched), to };
     },
     readFinalBlock: async () => verifiedTo,
     async readTransaction({ transaction, asset }) {
       const token = tokens.get(asset);
       if (token === undefined) return [];
-      const { transfers } = await patiently(
-        () => service.getTransactionTransfers({ ...token, txHash: transaction }),
-        options.signal,
+      const { transfers } = await patiently(() =>
+        service.getTransactionTransfers({ ...token, txHash: transaction }),
       ).catch((error: unknown) => {
         if (error instanceof ApiError && error.status === 404) return { transfers: [] };
         throw error;
@@ -117,10 +113,9 @@ function createHistory(options: {
 
   return {
     /** The transfers up to a block that were not read before. */
-    async readTo(block: number, signal: AbortSignal): Promise<TimedLog[]> {
+    async readTo(block: number): Promise<TimedLog[]> {
       const found: TimedLog[] = [];
       for (;;) {
-        signal.throwIfAborted();
         const count = records.findIndex(({ blockNumber }) => blockNumber > block);
         const taken = records.splice(0, count === -1 ? records.length : count);
         for (const record of taken) {
@@ -132,9 +127,8 @@ function createHistory(options: {
         }
         if (records.length > 0 || isEnded) return found;
         const query = { address: account, fromTs: from, sort: "asc", limit: pageSize } as const;
-        const page = await patiently(
-          () => service.getTokenTransfers({ ...token, ...query, cursor }),
-          signal,
+        const page = await patiently(() =>
+          service.getTokenTransfers({ ...token, ...query, cursor }),
         );
         records = page.transfers;
         cursor = page.next;
@@ -158,19 +152,15 @@ function toLog(record: TransferRecord, asset: Address): TimedLog {
 }
 
 /** Waits where the rate limit of the API is exceeded. */
-async function patiently<Result>(
-  action: () => Promise<Result>,
-  signal: AbortSignal,
-): Promise<Result> {
+async function patiently<Result>(action: () => Promise<Result>): Promise<Result> {
   for (;;) {
-    signal.throwIfAborted();
     try {
       return await action();
     } catch (error) {
       const seconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       if (!(error instanceof ApiError) || error.status !== 429 || seconds === undefined)
         throw error;
-      await sleep(systemClock, seconds * 1_000, signal);
+      await sleep(systemClock, seconds * 1_000);
     }
   }
 }

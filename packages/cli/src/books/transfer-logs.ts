@@ -87,10 +87,8 @@ export function createTransferReader(rpc: RpcRequester) {
   return async function* readBlocks(
     range: { from: number; to: number },
     watched: Watched,
-    signal: AbortSignal,
   ): AsyncGenerator<{ transfers: TransferLog[]; to: number }, void, void> {
     for (let from = range.from; from <= range.to; ) {
-      signal.throwIfAborted();
       const to = Math.min(range.to, from + blocks - 1);
       try {
         const transfers = await readRange(rpc, { from, to }, watched);

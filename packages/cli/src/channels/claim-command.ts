@@ -35,6 +35,8 @@ Examples:
         const { network, ledger, json } = options;
         const channel = id === undefined ? undefined : readId(id);
         const place = readOperatorPlace(terminal, io, ledger);
+        // From here on, a signal does not end it unreported.
+        terminal.signal.throwIfAborted();
         const result = await operatorAt(place).run(claimChannelsOperation, { network, channel });
         if (json) return terminal.out(formatJson(result));
         for (const claims of result.claims) terminal.out(describe(claims));

@@ -61,6 +61,8 @@ Examples:
       terminal.err(formatFacts(terminal, factsOf(channel, amount)));
       if (options.dryRun) return;
       if (!options.yes) await ask(terminal);
+      // From here on, a signal does not end it unreported.
+      terminal.signal.throwIfAborted();
       const refund = await begin(place, { channel, amount, key: options.key ?? randomUUID() });
       if (options.json) return terminal.out(formatJson(refund));
       terminal.out(describe(channel, refund));

@@ -33,6 +33,8 @@ export function approveCommand(terminal: Terminal, io: Io): Command {
           }
           if (!(await terminal.confirm("Let it go?"))) throw new UsageError("Nothing was changed.");
         }
+        // From here on, a signal does not end it unreported.
+        terminal.signal.throwIfAborted();
         printRefund(terminal, await runOperation(place, approveRefundOperation, { id }), options);
       },
     );

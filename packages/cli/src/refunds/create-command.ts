@@ -57,6 +57,8 @@ Examples:
       const payment = await readPayment(place, id);
       const amount = readAmount(payment, options);
       await confirm(terminal, { payment, amount, options });
+      // From here on, a signal does not end it unreported.
+      terminal.signal.throwIfAborted();
       const { reason, key = randomUUID() } = options;
       const request = { payment: id, amount: amount?.toString(), reason, idempotencyKey: key };
       const refund = await create(place, request);
