@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import * as z from "zod";
 import { startTestConsole } from "../testing/signed-in.ts";
 import { send } from "../testing/visit-console.ts";
+import { describeApi } from "./openapi.ts";
 
 const documentSchema = z.object({
   openapi: z.literal("3.1.0"),
@@ -29,4 +30,24 @@ it("describes every operation, with both of its schemas", async () => {
     const isAct = post.parameters.some((parameter) => parameter.name === "Idempotency-Key");
     expect(isAct).toBe(access !== "read");
   }
+});
+
+it("reads the schemas of each operation once, for every base", () => {
+  const operation = operations.find(({ name }) => name === "payments.list");
+  if (operation === undefined) throw new Error("No such operation");
+  let reads = 0;
+  const counted = {
+    ...operation,
+    get result() {
+      reads += 1;
+      return operation.result;
+    },
+  };
+  const documents = ["", "/_coinslot", "/_COINSLOT"].map((base) => describeApi([counted], base));
+  expect(reads).toBe(1);
+  expect(documents).toMatchObject([
+    { servers: [{ url: "/" }] },
+    { servers: [{ url: "/_coinslot" }] },
+    { servers: [{ url: "/_COINSLOT" }] },
+  ]);
 });

@@ -19,7 +19,7 @@ const confirmation = {
 export function describeApi(operations: Iterable<Operation>, base: string): object {
   const paths = [...operations].map((operation) => [
     `/api/${operation.name}`,
-    { post: describeOperation(operation) },
+    { post: describeOnce(operation) },
   ]);
   return {
     openapi: "3.1.0",
@@ -33,6 +33,15 @@ export function describeApi(operations: Iterable<Operation>, base: string): obje
     paths: { ...sessionPaths, ...Object.fromEntries(paths) },
     components: { schemas: { Refusal: refusalSchema } },
   };
+}
+
+/** Anyone may ask for the document, and its schemas take ten milliseconds. */
+const described = new WeakMap<Operation, object>();
+
+function describeOnce(operation: Operation): object {
+  const found = described.get(operation) ?? describeOperation(operation);
+  described.set(operation, found);
+  return found;
 }
 
 function describeOperation({ name, access, argument, result }: Operation): object {
@@ -52,11 +61,11 @@ function describeOperation({ name, access, argument, result }: Operation): objec
 
 /** The wire's side of a schema: what JSON has before it is parsed. */
 function toSchema(schema: z.ZodType): object {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, {
+  const { $schema: _, ...members } = z.toJSONSchema(schema, {
     io: "input",
     unrepresentable: "any",
   });
-  return described;
+  return members;
 }
 
 function json(schema: object): object {
