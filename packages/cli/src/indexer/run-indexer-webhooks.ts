@@ -33,10 +33,16 @@ export type IndexerWebhooksTask = (
  * @throws UsageError
  */
 export async function runIndexerWebhooks(
-  options: { terminal: Terminal; file: string | undefined; receiver: string | undefined },
+  options: {
+    terminal: Terminal;
+    file: string | undefined;
+    receiver: string | undefined;
+    /** True for a task that changes nothing. */
+    readOnly: boolean;
+  },
   task: IndexerWebhooksTask,
 ): Promise<void> {
-  const { terminal, file, receiver } = options;
+  const { terminal, file, receiver, readOnly } = options;
   const url = readIndexerDatabaseUrl({ env: terminal.env, file });
   const path = databaseFileOf(url);
   if (path !== undefined && !existsSync(path))
@@ -44,7 +50,7 @@ export async function runIndexerWebhooks(
       `The database ${path} does not exist yet: the service creates it. Does INDEXER_DATABASE name your service's?`,
     );
   try {
-    const database = await openDatabase<IndexerSchema>({ url });
+    const database = await openDatabase<IndexerSchema>({ url, readOnly });
     try {
       const webhooks = indexerWebhooks(database);
       await task(webhooks, {

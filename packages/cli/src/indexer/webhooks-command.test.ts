@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listen, startDevnet } from "@coinslot/devnet";
+import { listen, startDevnet, withDatabase } from "@coinslot/devnet";
 import { createIndexer, indexerChain } from "@coinslot/indexer";
 import { expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
@@ -72,4 +72,15 @@ it("coinslot indexer webhooks watches addresses beside the service, and shows it
     expect(err).toContain(problem);
     expect(code).toBe(exitCode.usage);
   }
+
+  // SQLite changes the first page of a copy in another mode once it is opened for writing.
+  const copy = join(folder, "copy.db");
+  await withDatabase(env.INDEXER_DATABASE, ({ execute }) => execute(`vacuum into '${copy}'`));
+  const before = await readFile(copy);
+  for (const command of ["list", "dead", "addresses"]) {
+    const words = ["indexer", "webhooks", command];
+    const ran = await runCoinslot(words, { env: { INDEXER_DATABASE: `sqlite:${copy}` } });
+    expect(ran, command).toMatchObject({ code: exitCode.done });
+  }
+  expect((await readFile(copy)).equals(before)).toBe(true);
 });

@@ -36,11 +36,27 @@ export function indexerWebhooksCommand(terminal: Terminal): Command {
     .addCommand(testCommand(terminal));
 }
 
-/** Lazy import: a query builder is much for a help text. */
 async function run(terminal: Terminal, options: Options, task: IndexerWebhooksTask): Promise<void> {
+  await open(terminal, { ...options, readOnly: false }, task);
+}
+
+/** The same for a task that changes nothing. */
+async function read(
+  terminal: Terminal,
+  options: Options,
+  task: IndexerWebhooksTask,
+): Promise<void> {
+  await open(terminal, { ...options, readOnly: true }, task);
+}
+
+/** Lazy import: a query builder is much for a help text. */
+async function open(
+  terminal: Terminal,
+  { config: file, receiver, readOnly }: Options & { readOnly: boolean },
+  task: IndexerWebhooksTask,
+): Promise<void> {
   const { runIndexerWebhooks } = await import("./run-indexer-webhooks.ts");
-  const { config: file, receiver } = options;
-  await runIndexerWebhooks({ terminal, file, receiver }, task);
+  await runIndexerWebhooks({ terminal, file, receiver, readOnly }, task);
 }
 
 function receiverOption(command: Command): Command {
@@ -83,7 +99,7 @@ function listAddressesCommand(terminal: Terminal): Command {
     .addHelpText("after", "\nExample:\n  coinslot indexer webhooks addresses > customers.txt")
     .action(async (): Promise<void> => {
       const options = command.optsWithGlobals<Options>();
-      await run(terminal, options, async (webhooks, { receiver }) => {
+      await read(terminal, options, async (webhooks, { receiver }) => {
         const id = await receiver();
         let after: string | undefined;
         do {
@@ -102,7 +118,7 @@ function listCommand(terminal: Terminal): Command {
     .addHelpText("after", "\nExample:\n  coinslot indexer webhooks list")
     .action(async (): Promise<void> => {
       const options = command.optsWithGlobals<Options>();
-      await run(terminal, options, async (webhooks, { showReceivers }) => {
+      await read(terminal, options, async (webhooks, { showReceivers }) => {
         const receivers = await webhooks.list();
         if (options.json) return terminal.out(formatJson({ receivers }));
         showReceivers(receivers);
@@ -119,7 +135,7 @@ function deadCommand(terminal: Terminal): Command {
     .addHelpText("after", `\nAt most ${maxDead}.\n\nExample:\n  coinslot indexer webhooks dead`)
     .action(async (): Promise<void> => {
       const options = command.optsWithGlobals<Options>();
-      await run(terminal, options, async (webhooks, { showDead }) => {
+      await read(terminal, options, async (webhooks, { showDead }) => {
         const dead = await webhooks.dead({ receiver: options.receiver, limit: maxDead });
         if (options.json) return terminal.out(formatJson({ dead }));
         showDead(dead);
