@@ -178,6 +178,23 @@ describe("the indexer client of a foreign server", () => {
     expect(await watching.next()).toMatchObject({ done: true });
   });
 
+  it("sends its key to no other server, and follows no redirect with it", async () => {
+    const keys: unknown[] = [];
+    const other = await serve((request, response) => {
+      keys.push(request.headers["x-api-key"]);
+      response.end("[]");
+    });
+    const url = await serve((request, response) => {
+      response.writeHead(307, { location: `${other}${request.url}?key=csk_secret` }).end();
+    });
+    const client = createIndexerClient({ url, apiKey: "csk_secret" });
+    const error = await failureOf(client.listChains());
+    expect(error).toBeInstanceOf(ApiUnreachableError);
+    expect(String(error)).toContain(`redirects to ${other}`);
+    expect(String(error)).not.toContain("secret");
+    expect(keys).toEqual([]);
+  });
+
   it("reports an unreachable server", async () => {
     const url = "http://127.0.0.1:1";
     const error = await failureOf(createIndexerClient({ url, apiKey: "csk_secret" }).listChains());

@@ -6,7 +6,8 @@ import { ApiUnreachableError } from "./api-unreachable-error.ts";
 /** Sends requests to one service. */
 export interface Requester {
   /**
-   * Takes a path under the service's URL, and the options of `fetch`.
+   * Takes a path under the service's URL, and the options of `fetch`. Follows no redirect with the
+   * key: `fetch` takes `Authorization` alone out of a request to another origin.
    * @throws ApiUnreachableError
    */
   send(path: string, init?: RequestInit): Promise<Response>;
@@ -21,14 +22,33 @@ export function createRequester(options: {
   return {
     async send(path, init = {}) {
       const headers = new Headers(init.headers);
-      if (options.apiKey !== undefined) headers.set("x-api-key", options.apiKey);
+      const { apiKey } = options;
+      if (apiKey !== undefined) headers.set("x-api-key", apiKey);
+      const redirect = apiKey === undefined ? "follow" : "manual";
+      let response: Response;
       try {
-        return await options.fetch(`${base}${path}`, { ...init, headers });
+        response = await options.fetch(`${base}${path}`, { redirect, ...init, headers });
       } catch (cause) {
         throw new ApiUnreachableError("The indexing service did not answer.", { cause });
       }
+      if (apiKey !== undefined) await refuseRedirect(response);
+      return response;
     },
   };
+}
+
+/** @throws ApiUnreachableError for a redirect, which a browser shows without its status */
+async function refuseRedirect(response: Response): Promise<void> {
+  const { status, type, headers, url } = response;
+  const isRedirect = status > 300 && status < 400 && status !== 304;
+  if (!isRedirect && type !== "opaqueredirect") return;
+  await response.body?.cancel();
+  const target = headers.get("location") ?? "";
+  const base = url || undefined;
+  const place = URL.canParse(target, base) ? new URL(target, base).origin : "elsewhere";
+  throw new ApiUnreachableError(
+    `The service redirects to ${place}. The key is not sent there: name the URL of the service itself.`,
+  );
 }
 
 /** Reads the body as JSON of a known shape. @throws ApiError for a refusal; ApiUnreachableError */
