@@ -9,9 +9,10 @@ import {
   rm,
   stat,
   symlink,
+  utimes,
   writeFile,
 } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { useProgram } from "@coinslot/devnet/use-program";
@@ -139,6 +140,24 @@ describe("a budget in a file", () => {
     expect(await readFile(file, "utf8")).toBe(text);
     expect(world.account().signatures()).toBe(0);
     expect(seller.paid).toHaveLength(0);
+  });
+
+  it("loses what a killed process left behind an hour ago, and nothing else", async () => {
+    const file = inFolder("left.json");
+    const old = `${file}.11111111-1111-4111-8111-111111111111.tmp`;
+    const fresh = `${file}.22222222-2222-4222-8222-222222222222.tmp`;
+    const others = [`${file}.backup.tmp`, inFolder("own.json.tmp"), `${file}.old`];
+    for (const each of [old, fresh, ...others]) await writeFile(each, "{}");
+    const hourAgo = new Date(Date.now() - 3_700_000);
+    for (const each of [old, ...others]) await utimes(each, hourAgo, hourAgo);
+    const folder = `${file}.33333333-3333-4333-8333-333333333333.tmp`;
+    await mkdir(folder);
+    await utimes(folder, hourAgo, hourAgo);
+    const store = createFileStore(file);
+    await store.update(() => ({ state: { ...emptyBudget, bookedAt: 2 }, result: 1 }));
+    const names = await readdir(dirname(file));
+    expect(names).not.toContain(basename(old));
+    for (const each of [fresh, folder, ...others]) expect(names).toContain(basename(each));
   });
 
   it("is refused where it is far larger than a day of bookings, and nothing is signed", async () => {

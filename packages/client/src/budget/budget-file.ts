@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { open, rename, rm, stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { lstat, open, opendir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { followLinks, hasCode, syncDirectory } from "../files/own-file.ts";
 import { PaymentError } from "../payment-error.ts";
@@ -14,6 +14,7 @@ import { type FileLockOptions, type HeldLock, withFileLock } from "./file-lock.t
  * budget. An unreadable one is never overwritten, and nothing is paid.
  */
 export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
+  let isTidy = false;
   return {
     async update(change) {
       // One lock per real path: replacing the file keeps a link to it intact. Two names would be
@@ -25,7 +26,11 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
           await refuseHardLinks(path);
           const before = await readState(path);
           const { state, result } = change(before);
-          if (state !== before) await writeState(path, state, lock);
+          if (state !== before) {
+            await writeState(path, state, lock);
+            if (!isTidy) await removeLeftovers(path).catch(() => undefined);
+            isTidy = true;
+          }
           return result;
         },
         lockOptions,
@@ -108,11 +113,30 @@ function parseJson(text: string): unknown {
   }
 }
 
+const temporaryEnd = ".tmp";
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** A writer that sleeps longer than this fails at its rename, and pays nothing. */
+const minLeftoverAgeMs = 3_600_000;
+
+/** Removes files that killed processes did not come to rename. */
+async function removeLeftovers(path: string): Promise<void> {
+  const begin = `${basename(path)}.`;
+  const folder = await opendir(dirname(path));
+  for await (const { name } of folder) {
+    const isOurs = name.startsWith(begin) && name.endsWith(temporaryEnd);
+    if (!isOurs || !uuid.test(name.slice(begin.length, -temporaryEnd.length))) continue;
+    const leftover = join(dirname(path), name);
+    const stats = await lstat(leftover);
+    if (!stats.isFile() || stats.mtimeMs > Date.now() - minLeftoverAgeMs) continue;
+    await rm(leftover, { force: true });
+  }
+}
+
 // Atomic replace: a reader, or a crash at any moment, finds either the old state or the new one.
 // The new one is complete on disk before the rename, and the name is on disk before any signature.
 async function writeState(path: string, state: BudgetState, lock: HeldLock): Promise<void> {
   // Its own name: a process that wakes late must not write what another one is about to rename.
-  const temporary = `${path}.${randomUUID()}.tmp`;
+  const temporary = `${path}.${randomUUID()}${temporaryEnd}`;
   const text = JSON.stringify(
     state,
     (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value),

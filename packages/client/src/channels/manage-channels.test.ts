@@ -80,6 +80,24 @@ describe("a refund of a channel", () => {
     expect((await records())[0]).toMatchObject({ ceiling: 3000n, balance: 12_000n });
   });
 
+  it("goes on where another process has forgotten one of the channels meanwhile", async () => {
+    const seller = await sellerThatRefunds("honest");
+    await createFetch()(seller.url);
+    const store = await openStore();
+    const [own] = store.list();
+    if (own === undefined) throw new Error("No channel");
+    const none = { ceiling: 0n, charged: 0n, spent: 0n, balance: 0n, claimed: 0n };
+    const gone = `0x${"0".repeat(64)}` as const;
+    store.create({ ...own, ...none, id: gone, deposit: undefined });
+    expect(store.list().map(({ id }) => id)).toEqual([gone, own.id]);
+    const forgetting: typeof fetch = (...args) => {
+      store.forgetIfUnused(gone);
+      return fetch(...args);
+    };
+    const pay = createFetch({}, { fetch: forgetting });
+    expect(await pay.refundChannel(seller.url)).toMatchObject([{ id: own.id, state: "refunded" }]);
+  });
+
   it("is asked for by a voucher for what was charged, and no more", async () => {
     const seller = await sellerThatRefunds("honest", {
       onPaid: async (paid, response) => {

@@ -84,13 +84,15 @@ export async function refundChannels(
   for (const { id } of own) {
     const held = await locks.acquire([id], request.signal);
     try {
-      const record = mustFind(store.find(id));
+      const record = store.find(id);
+      // Another process may have forgotten it, since nothing was signed for it.
+      if (record === undefined) continue;
       const asked = { record, candidates, request, url };
       const refund = await refundOnLane(context, ledger, asked);
       const isDone = refund.state === "refunded" || refund.state === "nothing";
       let result: ChannelRefund | ChannelWithdrawal = refund;
       if (!isDone && orWithdraw) {
-        const withdrawal = await withdrawOnLane(context, ledger, mustFind(store.find(id)));
+        const withdrawal = await withdrawOnLane(context, ledger, store.find(id) ?? record);
         result = refund.amount > 0n ? { refunded: refund.amount, ...withdrawal } : withdrawal;
       }
       results.push(withDeposit(store, result));
