@@ -89,9 +89,10 @@ describe("the watch over failed payments", () => {
       await cancel(here, devnet.accounts.buyer, paid);
       expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
       const before = searches;
-      await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 1), 20_000);
+      await devnet.mine(1);
+      await vi.waitFor(() => expect(searches).toBeGreaterThan(before), 20_000);
       const events = listen(facilitator);
-      await devnet.reorg({ depth: 1 });
+      await devnet.reorg({ depth: 2 });
       await submitAsStranger(here, paid);
       await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
 

@@ -88,7 +88,8 @@ describe("settling an authorization that another sender may have executed", () =
           await submitAsStranger(here, paid);
           settled = settle(facilitator, paid, reservation);
         }
-        await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 20_000);
+        // A head is searched once.
+        await vi.waitFor(() => expect(searches).toBeGreaterThan(0), 20_000);
         expect(events).not.toContain("settle_completed");
         await devnet.mine(3);
         await vi.waitFor(() => expect(events).toContain("settle_completed"), 20_000);
