@@ -1,3 +1,4 @@
+import { systemClock } from "@coinslot/chain";
 import { withDatabase } from "@coinslot/devnet";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import * as z from "zod";
@@ -257,14 +258,52 @@ it("takes back nothing while the node that shows it does not answer, and another
   final = payment.inclusion?.blockNumber;
   await start({
     network: { ...network, rpcUrls: [liar.url, honest.url] },
-    times: { ...times, disputeMs: 3_000 },
+    // However long ago its block was marked.
+    times: { ...times, disputeMs: 100 },
   });
   await vi.waitFor(async () => expect(await countMarked(settling)).toBe(1), patience);
   const asked = refusals;
-  await vi.waitFor(() => expect(refusals).toBeGreaterThan(asked + 1), patience);
+  await vi.waitFor(() => expect(refusals).toBeGreaterThan(asked + 15), patience);
   isRefusing = false;
   await vi.waitFor(async () => expect(await countMarked(settling)).toBe(0), patience);
   expect(await entriesOf(settling, payment.id)).toEqual([sold]);
+});
+
+it("has its payments taken back beside an endpoint that is silent for ten minutes", async () => {
+  const settling = await begin("sqlite");
+  const { devnet, start } = settling;
+  let aheadMs = 0;
+  let isSilent = false;
+  let refusals = 0;
+  const silent = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+    const isAsked = method === "eth_getBlockByNumber" && params[0] !== "latest";
+    if (!isSilent || !isAsked) return ask();
+    refusals += 1;
+    return pruned;
+  });
+  onTestFinished(() => silent.close());
+  const facilitator = await start({
+    network: { ...network, rpcUrls: [devnet.rpcUrl, silent.url] },
+    times: { ...times, disputeMs: 100 },
+    clock: { ...systemClock, now: () => performance.now() + aheadMs },
+  });
+  await devnet.mine(2);
+  const { payment } = await sellFinally(facilitator, settling);
+  isSilent = true;
+  await devnet.reorg({ depth: 6 });
+  await devnet.mine();
+  const isTakenBack = async () => (await entriesOf(settling, payment.id)).includes(takenBack);
+  for (let minutes = 0; minutes < 8; minutes += 1) {
+    const before = refusals;
+    await vi.waitFor(() => expect(refusals).toBeGreaterThan(before), patience);
+    aheadMs += 61_000;
+  }
+  expect(await isTakenBack()).toBe(false);
+  await vi.waitFor(async () => {
+    aheadMs += 61_000;
+    await devnet.mine();
+    expect(await isTakenBack()).toBe(true);
+  }, patience);
 });
 
 it("stops no finality where a node has pruned the final blocks", async () => {

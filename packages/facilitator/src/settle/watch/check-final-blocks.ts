@@ -1,4 +1,4 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
+import { endpointProblem, type RpcEndpointHandle, RpcError } from "@coinslot/chain";
 import { readDatabaseNow } from "../../ledger/queries/common-time.ts";
 import {
   findFinalBlocks,
@@ -10,6 +10,7 @@ import {
 } from "../../ledger/transactions/final-blocks.ts";
 import type { KnownBlock } from "../../ledger/transactions/undo-blocks.ts";
 import { maxSearchedBlocks } from "../evidence/find-executions.ts";
+import { isAwaited, noteAnswer } from "../evidence/silences.ts";
 import { compareBlocks } from "./compare-blocks.ts";
 import { takeBackFinal } from "./take-back-final.ts";
 import type { WatchContext } from "./watch-context.ts";
@@ -17,8 +18,6 @@ import type { WatchContext } from "./watch-context.ts";
 /** Blocks read in one batch. */
 const blocksAtOnce = 100;
 
-/** Times that blocks must be missing for longer, where an endpoint does not answer about them. */
-const silencesBefore = 10;
 const nodesDisagree =
   "nodes disagree about final blocks: nothing is taken back while one of them has these";
 
@@ -49,8 +48,8 @@ export function doubtGap({ deep, context }: Pick<WatchContext, "deep" | "context
  * It begins with one block. Each that the chain has replaced is marked, backwards, until one
  * stands. The marks outlive the process. Payments of these blocks are taken back once they are
  * missing for `times.disputeMs`: at depth, at one endpoint at least, and at none of them there. An
- * endpoint without a height, or without an answer, says nothing. Where one says nothing, the blocks
- * must be missing for `silencesBefore` times as long.
+ * endpoint without a height, or without an answer, says nothing about a block. Such a block waits
+ * until that endpoint has been silent for ten minutes: another one may lie.
  *
  * The racers are two processes that watch, for a moment. Each write names the state before.
  *
@@ -86,7 +85,7 @@ export async function checkFinalBlocks(watch: WatchContext, head: bigint): Promi
   }
   // A node that refuses older blocks ends the search as one that stands does.
   if (end === "missing") return;
-  await decide(watch, { left, head, missingMs: now - agedAt + times.disputeMs });
+  await decide(watch, left, head);
 }
 
 /** A comparison that decides nothing costs a request each time. */
@@ -123,7 +122,8 @@ async function markReplaced(
     const [standing] = present;
     const replaced = absent.filter(({ number }) => !standing || number > standing.number);
     if (replaced.length > 0) {
-      if (limit === 1 && (await askEndpoints(network.rpc.endpoints, replaced)).shown.length > 0) {
+      const votes = limit === 1 ? await askEndpoints(network.rpc.endpoints, replaced) : [];
+      if (votes.some(({ present }) => present.size > 0)) {
         logger.warn({ network: network.network, block: last.number }, nodesDisagree);
         return { end: "disputed", marked };
       }
@@ -140,10 +140,11 @@ async function markReplaced(
 /** Asks every endpoint, and takes back what was in the blocks that all of them have replaced. */
 async function decide(
   watch: WatchContext,
-  { left, head, missingMs }: { left: readonly LeftBlock[]; head: bigint; missingMs: number },
+  left: readonly LeftBlock[],
+  head: bigint,
 ): Promise<void> {
   const { context, network, deep } = watch;
-  const { ledger, logger, clock, times } = context;
+  const { ledger, logger, clock } = context;
   const [lowest] = left;
   if (lowest === undefined) return;
   const ancestor = await findAncestor(watch, lowest.number);
@@ -151,15 +152,21 @@ async function decide(
     deep.nextAt = clock.now();
     return;
   }
-  const { shown, gone, isSilent } = await askEndpoints(network.rpc.endpoints, left);
+  const votes = await askEndpoints(network.rpc.endpoints, left);
+  const shown = left.filter((block) => votes.some(({ present }) => present.has(block)));
   if (shown.length > 0) {
     await unmarkLeft(ledger, { network: network.network, blocks: shown });
     logger.warn({ network: network.network, blocks: shown.length }, nodesDisagree);
     return;
   }
-  if (isSilent && missingMs < silencesBefore * times.disputeMs) return;
+  const awaited = votes.filter((vote) => isSilentVoter(watch, vote, left.length));
   const finalHeight = head - BigInt(network.finalAfter);
-  const deepEnough = gone.filter(({ number }) => number <= finalHeight);
+  const deepEnough = left.filter(
+    (block) =>
+      block.number <= finalHeight &&
+      votes.some(({ absent }) => absent.has(block)) &&
+      awaited.every(({ absent }) => absent.has(block)),
+  );
   await takeBackFinal(watch, deepEnough, ancestor);
   await forgetLeft(ledger, { network: network.network, blocks: deepEnough });
 }
@@ -178,34 +185,53 @@ async function findAncestor(
   return "replaced";
 }
 
-/**
- * Blocks that one endpoint at least shows, and those that one at least has replaced and none shows.
- * `isSilent`: an endpoint has not answered about one of them.
- */
-async function askEndpoints(
-  endpoints: readonly RpcRequester[],
-  left: readonly KnownBlock[],
-): Promise<{ shown: KnownBlock[]; gone: KnownBlock[]; isSilent: boolean }> {
-  const shown: KnownBlock[] = [];
-  const gone: KnownBlock[] = [];
-  let isSilent = false;
-  for (let start = 0; start < left.length; start += blocksAtOnce) {
-    const blocks = left.slice(start, start + blocksAtOnce);
-    const votes = await Promise.all(endpoints.map((endpoint) => vote(endpoint, blocks)));
-    isSilent ||= votes.some((each) => each.present.length + each.absent.length < blocks.length);
-    for (const block of blocks) {
-      if (votes.some(({ present }) => present.includes(block))) shown.push(block);
-      else if (votes.some(({ absent }) => absent.includes(block))) gone.push(block);
-    }
-  }
-  return { shown, gone, isSilent };
+/** Blocks that an endpoint shows, and those that it has replaced. */
+interface BlockVote {
+  endpoint: RpcEndpointHandle;
+  present: Set<KnownBlock>;
+  absent: Set<KnownBlock>;
+  /** The reason why it is silent about the others. */
+  error: RpcError;
 }
 
-async function vote(endpoint: RpcRequester, blocks: readonly KnownBlock[]) {
-  try {
-    return await compareBlocks(endpoint, blocks);
-  } catch (error) {
-    if (error instanceof RpcError) return { present: [], absent: [], refused: [] };
-    throw error;
+function askEndpoints(
+  endpoints: readonly RpcEndpointHandle[],
+  blocks: readonly KnownBlock[],
+): Promise<BlockVote[]> {
+  return Promise.all(endpoints.map((endpoint) => vote(endpoint, blocks)));
+}
+
+async function vote(
+  endpoint: RpcEndpointHandle,
+  blocks: readonly KnownBlock[],
+): Promise<BlockVote> {
+  const present = new Set<KnownBlock>();
+  const absent = new Set<KnownBlock>();
+  const details = "it does not show whether final blocks stand";
+  let error: RpcError = endpointProblem(endpoint, { kind: "behind", details });
+  for (let start = 0; start < blocks.length; start += blocksAtOnce) {
+    try {
+      const part = await compareBlocks(endpoint, blocks.slice(start, start + blocksAtOnce));
+      for (const block of part.present) present.add(block);
+      for (const block of part.absent) absent.add(block);
+    } catch (fault) {
+      if (!(fault instanceof RpcError)) throw fault;
+      error = fault;
+    }
   }
+  return { endpoint, present, absent, error };
+}
+
+/** Whether an endpoint is silent about some of the blocks, and may still answer. */
+function isSilentVoter(
+  { context, network }: WatchContext,
+  { endpoint, present, absent, error }: BlockVote,
+  count: number,
+): boolean {
+  const subjects = ["final blocks"];
+  if (present.size + absent.size < count) {
+    return isAwaited(context, { network, endpoint, subjects, error });
+  }
+  noteAnswer(endpoint, subjects);
+  return false;
 }
