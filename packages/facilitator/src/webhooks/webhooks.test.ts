@@ -307,6 +307,22 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
     expect(receiver.received[1]).toEqual(receiver.received[0]);
   });
 
+  it("are dead where no process has delivered them for 120 days", async () => {
+    const ledger = await openTestLedger();
+    const receiver = await open(() => undefined);
+    const { stop, endpoint } = await start(ledger, [hook(receiver.url)]);
+    await stop();
+    await confirm(ledger, [await queue(ledger)]);
+    await sql`update outbox_events set created_at = created_at - ${121 * 86_400_000}`.execute(
+      ledger.db,
+    );
+    await confirm(ledger, [await queue(ledger)]);
+    await start(ledger, undefined);
+    await expect
+      .poll(() => listEndpoints(ledger), patience)
+      .toMatchObject([{ id: endpoint, pending: 1, dead: 1 }]);
+  });
+
   it("show what waits in the metrics", async () => {
     const ledger = await openTestLedger();
     const receiver = await open(() => undefined);
