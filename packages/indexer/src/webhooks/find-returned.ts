@@ -51,7 +51,7 @@ export function isFinal(
 /**
  * The receivers of reverted transfers that are in a final block, and were not included again: that
  * block was written without announcement, by a reindex or for an added token. `rest`: the blocks to
- * look at once these are told.
+ * look at once the events of these receivers are written.
  */
 export async function findReturned(
   transaction: Transaction<IndexerSchema>,
