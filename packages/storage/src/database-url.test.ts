@@ -66,6 +66,8 @@ describe("a database URL", () => {
         `${urlOf(small)}&${name}=/dev/zero`,
         urlOf(large),
         urlOf(folder),
+        // It seems regular and empty, and has an end for no reader.
+        urlOf("/proc/self/pagemap"),
       ]) {
         const error = {
           kind: "configuration",

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseError } from "./database-error.ts";
 
 /**
@@ -64,10 +64,29 @@ function refuseOddCertificates(url: string): void {
 function isOddFile(path: string): boolean {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
-    return found !== undefined && !(found.isFile() && found.size <= maxCertificateBytes);
+    if (found === undefined) return false;
+    if (!found.isFile() || found.size > maxCertificateBytes) return true;
+    // A file of /proc seems empty, and may never end.
+    return found.size === 0 && isLong(path);
   } catch {
     // The driver cannot read it either, and says so.
     return false;
+  }
+}
+
+function isLong(path: string): boolean {
+  const file = openSync(path, "r");
+  try {
+    // Some files of /proc refuse reads of an odd length.
+    const bytes = Buffer.alloc(65_536);
+    for (let length = 0; length <= maxCertificateBytes; ) {
+      const count = readSync(file, bytes, 0, bytes.length, null);
+      if (count === 0) return false;
+      length += count;
+    }
+    return true;
+  } finally {
+    closeSync(file);
   }
 }
 
