@@ -75,7 +75,7 @@ export interface RefundsTable {
   /** Sorts by time of creation. */
   id: string;
   payment_id: string;
-  /** From 1. Part of the nonce. */
+  /** From 1. Part of the nonce. One that was never signed loses its number to the next. */
   n: number;
   network: Network;
   asset: Address;

@@ -60,7 +60,11 @@ export async function adoptRefund(
     }
     case "cancelled":
       return isDeep(execution.blockNumber)
-        ? later(refunds, 0, { state: "void", cause: "cancelled" })
+        ? later(refunds, 0, {
+            state: "void",
+            cause: "cancelled",
+            block_number: Number(execution.blockNumber),
+          })
         : later(refunds, looks.soon, { state: "waiting", cause: "cancelled" });
     case "misdirected":
       if (!isDeep(execution.inclusion.blockNumber)) {
@@ -70,7 +74,11 @@ export async function adoptRefund(
         { refund: row.id, transactionHash: execution.inclusion.transactionHash },
         "the nonce of a refund is used, and no Transfer to its payer stands beside that: look at the transaction, and check the key of the float",
       );
-      return later(refunds, looks.rare, { state: "manual", cause: "executed_elsewhere" });
+      return later(refunds, looks.rare, {
+        state: "manual",
+        cause: "executed_elsewhere",
+        block_number: execution.inclusion.blockNumber,
+      });
     case "unknown": {
       const { searchedTo } = execution;
       const isThrough = searchedTo <= fromBlock;

@@ -99,7 +99,11 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
       expect(await facilitator.refunds.cancel(open.id)).toMatchObject({ cause: "cancelled" });
       // A cancelled amount may be given back by another refund.
       const again = { payment: open.payment, idempotencyKey: "again" };
-      expect(await facilitator.refunds.create(again)).toMatchObject({ n: 2, amount: 1_000n });
+      expect(await facilitator.refunds.create(again)).toMatchObject({
+        n: 1,
+        nonce: open.nonce,
+        amount: 1_000n,
+      });
     },
     timeout + patience.timeout,
   );

@@ -277,18 +277,19 @@ describe.each(enginesByDay("postgres"))("money of a float on %s", (engine) => {
   );
 
   it.each([
-    ["in the newest blocks", 0],
-    ["more blocks ago than one look searches", 120],
+    ["in the newest blocks", 0, {}],
+    ["more blocks ago than one look searches", 120, {}],
+    ["after one that was cancelled", 0, { isOneCancelled: true }],
   ])(
     "is not sent again where a restored backup has lost the refund: it is adopted, %s",
-    async (_when, since) => {
+    async (_when, since, lost) => {
       const here = await begin(engine);
       const { start, balanceOf, devnet } = here;
       const first = await start(withFloat);
       const payment = await settled(first, here);
       await devnet.mine(3);
       await first.close();
-      await loseRefund(here, payment);
+      await loseRefund(here, payment, lost);
       await devnet.mine(since);
 
       const third = await start({

@@ -68,10 +68,22 @@ export async function becomes(
 }
 
 /** Refunds a payment in full, and puts the ledger back to before that. No seller runs then. */
-export async function loseRefund(here: SettlingDevnet, payment: string): Promise<void> {
+export async function loseRefund(
+  here: SettlingDevnet,
+  payment: string,
+  { isOneCancelled = false }: { isOneCancelled?: boolean } = {},
+): Promise<void> {
   const { ledger, start } = here;
   const backup = await backUpDatabase(ledger.url);
   const facilitator = await start(withFloat);
+  if (isOneCancelled) {
+    const float = await here.balanceOf(floatAccount.address);
+    await setFloat(here, 0n);
+    const cancelled = await facilitator.refunds.create({ payment, idempotencyKey: "cancelled" });
+    await becomes(facilitator, here, cancelled, { state: "waiting", cause: "float_balance" });
+    await facilitator.refunds.cancel(cancelled.id);
+    await setFloat(here, float);
+  }
   const lost = await facilitator.refunds.create({ payment, idempotencyKey: "before" });
   await becomes(facilitator, here, lost, { state: "final" });
   await facilitator.close();

@@ -49,7 +49,7 @@ export interface RefundWish extends CreateRefund {
   origin: "operator" | "undelivered";
 }
 
-/** Writes the n-th refund of a payment, and ends the payment's service. */
+/** Writes the next refund of a payment, and ends the payment's service. */
 export async function create(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
@@ -80,7 +80,8 @@ export async function create(
   }
   const now = ledger.now();
   const { network, asset, payer } = payment.authorization;
-  const n = (earlier.at(-1)?.n ?? 0) + 1;
+  const n = (earlier.findLast((each) => !isNumberFree(each))?.n ?? 0) + 1;
+  await freeNumber(transaction, payment, { earlier, n });
   const row = await transaction
     .insertInto("refunds")
     .values({
@@ -115,6 +116,32 @@ export async function create(
     .executeTakeFirstOrThrow();
   await endService(transaction, payment, now);
   return row;
+}
+
+/** It was ended before a form of it was signed or exported, and its nonce was not found used. */
+function isNumberFree(row: RefundRow): boolean {
+  const isUnsigned = row.valid_before === null && row.operation_id === null;
+  return row.state === "void" && isUnsigned && row.block_number === null;
+}
+
+/**
+ * Gives the number of a refund that was never signed to the next one, and puts it behind all. A
+ * ledger that is restored from before both begins with the lowest number. So it finds the nonce of
+ * each refund that was paid meanwhile: one behind an unused number would be paid again.
+ */
+async function freeNumber(
+  transaction: Transaction<LedgerSchema>,
+  { authorization }: RefundedPayment,
+  { earlier, n }: { earlier: readonly RefundRow[]; n: number },
+): Promise<void> {
+  const known = earlier.find((each) => each.n === n);
+  const last = earlier.at(-1);
+  if (known === undefined || last === undefined) return;
+  await transaction
+    .updateTable("refunds")
+    .set({ n: last.n + 1, nonce: refundNonce(authorization, last.n + 1) })
+    .where("id", "=", known.id)
+    .execute();
 }
 
 /** @throws RefundError where the payment cannot be given back now */
