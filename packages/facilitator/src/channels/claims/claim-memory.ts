@@ -59,7 +59,7 @@ export function createClaimMemory(channels: ChannelsContext, wake: () => void): 
     payoutsBehindSince: undefined,
     payoutsLostAt: undefined,
     reported: new Set(),
-    receivers: undefined,
+    receivers: new Map(),
     settleRests: new Map(),
     settleReportedAt: new Map(),
   };

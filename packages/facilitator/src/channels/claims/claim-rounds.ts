@@ -112,8 +112,6 @@ export function createClaimRounds(channels: ChannelsContext, wake: () => void): 
       isClaiming = hasRelayer && (await lease.hold());
       if (!isClaiming) {
         await lease.release();
-        // Another process may claim for receivers that this one does not know.
-        memory.receivers = undefined;
         memory.payoutsBehindSince = undefined;
         memory.payoutsLostAt = undefined;
         forgetClaimGauges(channels);

@@ -91,6 +91,7 @@ export async function followPayouts(
     if (isLong) done = await goBack(channels, { done, heads, final });
   }
   if (done >= final) return;
+  // After the heads were read: a later claim's money comes in later blocks.
   const known = await receiversOf(channels, memory);
   const receivers = [...known.values()].map(({ receiver }) => receiver);
   if (receivers.length === 0) {

@@ -55,7 +55,7 @@ export async function planClaims(
   const flying = await endClaims(channels, memory, byId);
   forgetEnded(memory, byId, context.clock.now());
   for (const { config } of dues) {
-    memory.receivers?.set(`${config.receiver}/${config.token}`, config);
+    memory.receivers.set(`${config.receiver}/${config.token}`, config);
   }
   const unpaid = await dropPaid(channels, memory, dues);
   // Before a sighting is taken: it would be lost where this fails.

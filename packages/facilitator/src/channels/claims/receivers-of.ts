@@ -6,22 +6,22 @@ export type Receiver = Pick<SettledReceiver, "receiver" | "token">;
 
 /** Memory of one process about the receivers of claims. */
 export interface KnownReceivers {
-  /** `undefined`: the ledger's are to be read. */
-  receivers: Map<string, Receiver> | undefined;
+  /** Those that were ever found here. */
+  readonly receivers: Map<string, Receiver>;
 }
 
 /**
- * The receivers of claims. They are read from the ledger once, and the planner adds those of later
- * ones.
+ * The receivers of claims. The planner notes its own. Those of other processes are read from the
+ * ledger in each look: a process that was frozen may have missed that another one claimed.
  *
  * @throws DatabaseError
  */
 export async function receiversOf(
   { context: { ledger }, place }: Pick<ChannelsContext, "context" | "place">,
-  memory: KnownReceivers,
-): Promise<Map<string, Receiver>> {
-  memory.receivers ??= new Map(
-    (await findReceivers(ledger, place)).map((each) => [`${each.receiver}/${each.token}`, each]),
-  );
-  return memory.receivers;
+  { receivers }: KnownReceivers,
+): Promise<ReadonlyMap<string, Receiver>> {
+  for (const each of await findReceivers(ledger, place)) {
+    receivers.set(`${each.receiver}/${each.token}`, each);
+  }
+  return receivers;
 }
