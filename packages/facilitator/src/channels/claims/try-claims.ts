@@ -1,4 +1,4 @@
-import { RpcResponseError } from "@coinslot/chain";
+import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeErrorResult, encodeFunctionData } from "viem";
 import * as z from "zod";
@@ -14,6 +14,12 @@ export type ClaimRow = Pick<ClaimCandidate, "config" | "voucher" | "totalClaimed
 export interface RefusedRow<Row extends ClaimRow = ClaimCandidate> {
   candidate: Row;
   error: string;
+}
+
+/** Rows after their trials. */
+export interface TriedRows<Row extends ClaimRow = ClaimCandidate> {
+  passed: Row[];
+  refused: RefusedRow<Row>[];
 }
 
 /** The row of a claim in the contract's form. */
@@ -35,8 +41,9 @@ export function rowOf({ config, voucher, totalClaimed }: ClaimRow) {
 export async function tryClaims<Row extends ClaimRow>(
   { settlement: { network }, place: { contract } }: EscrowContext,
   candidates: readonly Row[],
-): Promise<{ passed: Row[]; refused: RefusedRow<Row>[] }> {
-  const outcomes = await network.rpc.requestMany(
+  rpc: RpcRequester = network.rpc,
+): Promise<TriedRows<Row>> {
+  const outcomes = await rpc.requestMany(
     candidates.map((candidate) => ({
       method: "eth_call",
       params: [
@@ -67,6 +74,29 @@ export async function tryClaims<Row extends ClaimRow>(
   }
   if (fault !== undefined && unanswered === candidates.length) throw fault;
   return { passed, refused };
+}
+
+/**
+ * Tries refused rows at each other endpoint. One that passes at any of them has passed: a node that
+ * reverts trials would hold up a claim until the payer's withdrawal ends.
+ */
+export async function tryElsewhere<Row extends ClaimRow>(
+  escrow: EscrowContext,
+  { passed, refused }: TriedRows<Row>,
+): Promise<TriedRows<Row>> {
+  const { endpoints } = escrow.settlement.network.rpc;
+  const rows = refused.map(({ candidate }) => candidate);
+  if (endpoints.length < 2 || rows.length === 0) return { passed, refused };
+  const trials = await Promise.allSettled(
+    endpoints.map((endpoint) => tryClaims(escrow, rows, endpoint)),
+  );
+  const good = new Set(
+    trials.flatMap((trial) => (trial.status === "fulfilled" ? trial.value.passed : [])),
+  );
+  return {
+    passed: [...passed, ...rows.filter((row) => good.has(row))],
+    refused: refused.filter(({ candidate }) => !good.has(candidate)),
+  };
 }
 
 const dataSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{8,}$/)]);

@@ -1,4 +1,3 @@
-import { isRevert } from "@coinslot/chain";
 import {
   type Address,
   type ChannelCallAnswer,
@@ -11,6 +10,7 @@ import * as z from "zod";
 import { topicOf } from "../../evm/topic-of.ts";
 import { hexWord } from "../../evm/word.ts";
 import { type CallerCall, findLastCall, readCall } from "../../ledger/channels/caller-calls.ts";
+import { tryAtEach } from "../../settle/evidence/try-at-each.ts";
 import { settleGas } from "../claims/settle-receivers.ts";
 import { byEvent, type Evidence, followCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
@@ -107,16 +107,11 @@ async function readReceiver(network: HostedNetwork, receiver: Address, token: Ad
   return { claimed, settled };
 }
 
+/** Whether a settle passes its trial at one endpoint at least. */
 async function passes({ escrow }: HostedNetwork, data: Hex): Promise<boolean> {
   const { settlement, place } = escrow;
-  try {
-    const params = [{ to: place.contract, data }, "latest"];
-    await settlement.network.rpc.request({ method: "eth_call", params });
-    return true;
-  } catch (error) {
-    if (error instanceof Error && isRevert(error)) return false;
-    throw error;
-  }
+  const call = { method: "eth_call", params: [{ to: place.contract, data }, "latest"] };
+  return (await tryAtEach(settlement, call, ["settles"])) === "passes";
 }
 
 /** The event of our transaction. Without it, another one has sent the money before. */
