@@ -18,7 +18,7 @@ import type { ServedVersions } from "./offer/served-versions.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { countIn } from "./process-visits.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
-import { createBodyPool } from "./replay/body-pool.ts";
+import { processBodies } from "./replay/body-pool.ts";
 import { createReplayLimit } from "./replay/replay-limit.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
 import { createReservationStore } from "./reservations/reservation-store.ts";
@@ -56,7 +56,7 @@ export interface Gate {
  */
 const shared = {
   answers: createAnswerMemory(),
-  bodies: createBodyPool(),
+  bodies: processBodies,
   replays: createReplayLimit(),
   turns: createTurns(),
   load: processLoad,

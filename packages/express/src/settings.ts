@@ -3,6 +3,7 @@ import { defaultLimits } from "./load/load.ts";
 import { type MppSettings, readMppSettings } from "./mpp-options.ts";
 import { readPublicUrl } from "./offer/public-url.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import { defaultMaxUnverifiedBytes } from "./replay/body-pool.ts";
 import { writeError } from "./response/write-error.ts";
 import { isApplication } from "./routes/application-router.ts";
 
@@ -81,7 +82,7 @@ export function readSettings(
     tell("options.maxPaidRequests must be a positive whole number");
   }
   const { grantAccess, refusePayer, unpaidAnswer, clientKey } = options;
-  const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = 64 * 2 ** 20 } = options;
+  const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = defaultMaxUnverifiedBytes } = options;
   const { maxResponseBytes = 4 * 2 ** 20 } = options;
   // The largest request and its answer always find room in a process at rest.
   const largest = maxRequestBytes + maxResponseBytes;

@@ -7,8 +7,9 @@ import { startHttpServer } from "./http-server.ts";
 
 const variables = { host: "HOST", port: "PORT" };
 
-async function start(listener: RequestListener) {
-  const server = await startHttpServer(listener, { host: "127.0.0.1", port: 0, variables });
+async function start(listener: RequestListener, options: { requestMs?: number } = {}) {
+  const address = { host: "127.0.0.1", port: 0, variables };
+  const server = await startHttpServer(listener, { ...address, ...options });
   onTestFinished(() => server.close());
   return server;
 }
@@ -58,4 +59,28 @@ test("a stopping server answers the request that it works on, and one that comes
   for (const finish of finishing) finish();
   expect(await text(slow)).toContain("slow");
   await closing;
+});
+
+test("a request that does not come to its end in time is cut, and a slow answer is not", async () => {
+  const finishing: (() => void)[] = [];
+  const server = await start(
+    (request, response) => {
+      request.resume();
+      request.on("end", () => finishing.push(() => response.end("slow")));
+    },
+    { requestMs: 600 },
+  );
+  const head = "POST / HTTP/1.1\r\nHost: here\r\n";
+  const slow = await open(server.url, `${head}Content-Length: 0\r\nConnection: close\r\n\r\n`);
+  await expect.poll(() => finishing.length).toBe(1);
+  const parts = [
+    "",
+    head,
+    `${head}Content-Length: 9\r\n\r\npart`,
+    `${head}Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n`,
+  ];
+  const cut = await Promise.all(parts.map((part) => open(server.url, part)));
+  await Promise.all(cut.map((socket) => text(socket)));
+  for (const finish of finishing) finish();
+  expect(await text(slow)).toContain("slow");
 });

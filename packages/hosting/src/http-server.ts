@@ -8,6 +8,8 @@ export interface ListenOptions {
   port: number;
   /** The settings of host and port, to be named where they are unusable. */
   variables: { host: string; port: string };
+  /** Time for a whole request to come, in milliseconds. Default 30,000. */
+  requestMs?: number | undefined;
 }
 
 /** A server that listens. */
@@ -33,6 +35,9 @@ const drainMs = 10_000;
  */
 const headMs = 1_000;
 
+/** Node's own is five minutes, in which a peer may withhold the end of each of many bodies. */
+const defaultRequestMs = 30_000;
+
 /**
  * Serves HTTP.
  *
@@ -53,7 +58,12 @@ export async function startHttpServer(
   listener: RequestListener,
   options: ListenOptions,
 ): Promise<HttpServer> {
-  const server = createServer();
+  const { requestMs = defaultRequestMs } = options;
+  const server = createServer({
+    requestTimeout: requestMs,
+    // Node's own, 30 seconds, would double the time.
+    connectionsCheckingInterval: requestMs / 6,
+  });
   const underWay = new Set<ServerResponse>();
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {

@@ -37,8 +37,7 @@ export async function readForm(visit: Visit): Promise<PageForm | undefined> {
     const body = await readRequestBody(request, {
       maxRequestBytes: maxFormBytes,
       open(onDrop) {
-        const maxUnverifiedBytesPerKey = Math.max(maxUnverifiedBytes / 8, maxFormBytes);
-        pooled = bodies.open({ key, maxUnverifiedBytes, maxUnverifiedBytesPerKey, onDrop });
+        pooled = bodies.open({ key, maxUnverifiedBytes, maxBodyBytes: maxFormBytes, onDrop });
         return pooled;
       },
     });

@@ -24,7 +24,11 @@ import express, {
 } from "express";
 import type { EventOptions } from "../events/event-options.ts";
 import { createEventSender } from "../events/event-sender.ts";
-import { createPaymentEvents, type SettlementNews } from "../events/payment-events.ts";
+import {
+  createPaymentEvents,
+  type PaymentEvents,
+  type SettlementNews,
+} from "../events/payment-events.ts";
 import {
   createPlace,
   defaultLimits,
@@ -44,6 +48,7 @@ import {
   type ReadAsk,
   type ReadChannelAsk,
 } from "./channel-endpoints.ts";
+import { BodyDroppedError, receiveBody } from "./receive-body.ts";
 
 /** Settings of `facilitatorRouter`. */
 export interface FacilitatorRouterOptions {
@@ -67,7 +72,8 @@ export interface FacilitatorRouterOptions {
   events?: EventOptions | undefined;
   /**
    * Names the client of a request, such as the owner of its key: forged signatures count against
-   * it. The default is its address under the application's `trust proxy`.
+   * it, and so do bodies until their end has come. The default is its address under the
+   * application's `trust proxy`.
    */
   clientKey?: ClientKey | undefined;
   /**
@@ -106,13 +112,8 @@ export function facilitatorRouter(
   const { maxRequestBytes = usualBytes, onError = writeError, clientKey, caller } = options;
   const { maxPaidRequests = defaultLimits.maxPaidRequests } = options;
   const limits = { ...defaultLimits, maxPaidRequests };
-  const events =
-    options.events &&
-    createPaymentEvents({
-      sender: createEventSender(options.events),
-      news: facilitator,
-      signal: options.events.signal,
-    });
+  const events = options.events && createEvents(options.events, facilitator);
+  const receive = receiveBody({ maxRequestBytes, clientKey });
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
   const channels = channelEndpoints(hostedChannels, { caller, events });
@@ -168,14 +169,21 @@ export function facilitatorRouter(
       const { network } = read.request.received;
       return { ok: true, network, ask: (call) => ask(call, read.request) };
     };
+    const refuse = (response: Response, refusal: refusals.Refusal, network?: string) => {
+      const { error, message, retryAfterSeconds = 1 } = refusal;
+      count(error, network);
+      response.setHeader("Retry-After", retryAfterSeconds);
+      send(response, 503, writeFault(error, message));
+    };
     const unreadable: ErrorRequestHandler = (error, _request, response, _next) => {
+      if (error instanceof BodyDroppedError) return refuse(response, refusals.bodyDropped);
       const isTooLarge = statusOf(error) === 413;
       const message = isTooLarge ? "The request is too large" : "The request is not JSON";
       send(response, isTooLarge ? 413 : 400, writeFault("invalid_payload", message));
     };
     router
       .route(path)
-      .post(readBody, async (request, response) => {
+      .post(receive, readBody, async (request, response) => {
         const read = readChannel(request.body) ?? readAsk(request.body);
         if (!read.ok) {
           count(read.reason);
@@ -185,9 +193,7 @@ export function facilitatorRouter(
         const place = createPlace();
         if (!takePlace(processLoad, place, limits, spare)) {
           refuseLoad(processLoad, limits, onError);
-          count("overloaded", network);
-          response.setHeader("Retry-After", refusals.overloaded.retryAfterSeconds ?? 1);
-          return send(response, 503, writeFault("overloaded", refusals.overloaded.message));
+          return refuse(response, refusals.overloaded, network);
         }
         try {
           const answer = await read.ask(request);
@@ -221,6 +227,11 @@ export function facilitatorRouter(
     const message = isStopped ? error.message : fault;
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }
+}
+
+function createEvents(options: EventOptions, news: Partial<SettlementNews>): PaymentEvents {
+  const sender = createEventSender(options);
+  return createPaymentEvents({ sender, news, signal: options.signal });
 }
 
 function eventsOf(call: Request, request: FacilitatorRequest) {

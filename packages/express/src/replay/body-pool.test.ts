@@ -9,7 +9,7 @@ function createPool() {
     pool.open({
       key,
       maxUnverifiedBytes: 100,
-      maxUnverifiedBytesPerKey: 60,
+      maxBodyBytes: 60,
       onDrop: () => dropped.push(name),
     });
   return { pool, dropped, open };

@@ -14,8 +14,8 @@ export interface BodyPool {
     key: string;
     /** For all bodies together. */
     maxUnverifiedBytes: number;
-    /** For all bodies of one key. */
-    maxUnverifiedBytesPerKey: number;
+    /** Largest body. Those of one key have an eighth of all, and room for one such body. */
+    maxBodyBytes: number;
     /** Called once, when this body is dropped because there is no room. */
     onDrop: () => void;
   }): PooledBody;
@@ -29,6 +29,14 @@ interface Entry {
   isComplete: boolean;
   onDrop: () => void;
 }
+
+/** Bytes that bodies of unverified payments may hold by default. */
+export const defaultMaxUnverifiedBytes = 64 * 2 ** 20;
+
+const shareOfOneKey = 1 / 8;
+
+/** The pool of this process: its gates and facilitator routers share memory. */
+export const processBodies: BodyPool = createBodyPool();
 
 /**
  * Creates a pool. Where it is full, or the share of a key is, the slowest body is dropped. That is
@@ -70,7 +78,8 @@ export function createBodyPool(): BodyPool {
   }
 
   return {
-    open({ key, maxUnverifiedBytes, maxUnverifiedBytesPerKey, onDrop }) {
+    open({ key, maxUnverifiedBytes, maxBodyBytes, onDrop }) {
+      const maxBytesOfKey = Math.max(maxUnverifiedBytes * shareOfOneKey, maxBodyBytes);
       const entry: Entry = { key, bytes: 0, isComplete: false, onDrop };
       entries.add(entry);
       return {
@@ -79,7 +88,7 @@ export function createBodyPool(): BodyPool {
           change(entry, held);
           while (entries.has(entry)) {
             const ofKey = ofKeys.get(key);
-            if (ofKey && ofKey.bytes > maxUnverifiedBytesPerKey) dropOne(ofKey.entries, entry);
+            if (ofKey && ofKey.bytes > maxBytesOfKey) dropOne(ofKey.entries, entry);
             else if (bytes > maxUnverifiedBytes) dropOne(entries, entry);
             else return;
           }

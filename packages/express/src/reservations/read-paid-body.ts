@@ -68,16 +68,7 @@ export async function readPaidBody(visit: PayingVisit): Promise<ReadPaidBody> {
   }
 }
 
-/** Share of one client in all bytes that are held for unverified payments. */
-const shareOfOneClient = 1 / 8;
-
 function openBody({ bodies, limitKey, settings }: PayingVisit, onDrop: () => void): PooledBody {
-  const { maxUnverifiedBytes, maxRequestBytes } = settings;
-  return bodies.open({
-    key: limitKey,
-    maxUnverifiedBytes,
-    // One body, at least.
-    maxUnverifiedBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
-    onDrop,
-  });
+  const { maxUnverifiedBytes, maxRequestBytes: maxBodyBytes } = settings;
+  return bodies.open({ key: limitKey, maxUnverifiedBytes, maxBodyBytes, onDrop });
 }
