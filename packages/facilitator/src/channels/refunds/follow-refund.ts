@@ -67,11 +67,9 @@ export async function noteShown(
   const soFar: RefundedSoFar = { next: sinceNumber + 1, to: atHead.block.number, events: [] };
   const asked = { contract: place.contract, channelId };
   const { rpc } = settlement.network;
-  await withinTime(
-    context.clock,
-    (signal) => readRefunded(withSignal(rpc, signal), asked, soFar),
+  await withinTime(context.clock, (signal) => readRefunded(withSignal(rpc, signal), asked, soFar), [
     stopping,
-  );
+  ]);
   await noteEvent(channels, refund, sumOf(soFar.events));
 }
 

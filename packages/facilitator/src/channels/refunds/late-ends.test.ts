@@ -17,6 +17,7 @@ import {
 const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 )[0];
+const prunedAnswer = { error: { code: -32_000, message: "history is pruned" } };
 const overdueMs = 1_260_000;
 const rawSchema = z.tuple([z.templateLiteral(["0x", z.string()])]);
 const receiptSchema = z.object({ result: z.looseObject({}).nullable() });
@@ -40,6 +41,8 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let lowest: number;
   /** Whether the second node returns events of ten blocks at most, each time after 200 ms. */
   let isNarrow: boolean;
+  /** Whether both nodes have pruned the logs of the refund's lock, and those before. */
+  let isPruned: boolean;
   /** Whether the second node returns nothing. */
   let isDead: boolean;
   let deadCalls: number;
@@ -50,6 +53,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   let nodes: NodeProxy[];
   let facilitator: CoinslotFacilitator;
   let db: Awaited<ReturnType<RefundingChannels["openReads"]>>["db"];
+  let dialect: Awaited<ReturnType<RefundingChannels["openReads"]>>["dialect"];
 
   beforeEach(async () => {
     aheadMs = 0;
@@ -63,6 +67,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     slowBlocks = 0;
     isNarrow = false;
     isDead = false;
+    isPruned = false;
     deadCalls = 0;
     lies = [undefined, undefined];
     here = await startRefundingChannels("sqlite");
@@ -74,6 +79,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
         const kept = keep(call);
         if (kept !== undefined) return kept;
         if (head !== undefined) return makeUpBlocks(devnet, call, head);
+        if (isPruned && (await isOfPruned(call))) return prunedAnswer;
         if (call.method === "eth_getTransactionReceipt" && isReceiptLow) {
           const answer = receiptSchema.safeParse(await ask()).data;
           return { result: answer?.result ? { ...answer.result, blockNumber: "0x1" } : null };
@@ -92,6 +98,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
           deadCalls += 1;
           return { error: { code: -32_000, message: "no service" } };
         }
+        if (isPruned && (await isOfPruned(call))) return prunedAnswer;
         if (isNarrow && asks(call, channels.idOf(config))) return askNarrow(call, ask);
         if (slowId === undefined || !asks(call, slowId))
           return lieAboutChannels(call, ask, lies[1]);
@@ -112,7 +119,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
       },
     );
     await here.buy(facilitator, 6_000n, config);
-    db = (await here.openReads()).db;
+    ({ db, dialect } = await here.openReads());
   });
 
   afterEach(async () => {
@@ -141,10 +148,16 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     return method === "eth_getLogs" && JSON.stringify(params).includes(id);
   }
 
+  async function isOfPruned(call: NodeCall): Promise<boolean> {
+    if (!asks(call, channels.idOf(config))) return false;
+    const lock = (await readRefund())?.since_number ?? 0;
+    return Number(rangeSchema.parse(call.params[0]).fromBlock) <= lock;
+  }
+
   function readRefund(of = config) {
     return db
       .selectFrom("channel_refunds")
-      .select(["state", "hash", "since_number"])
+      .select(["state", "hash", "since_number", "refunded"])
       .where("channel_id", "=", channels.idOf(of))
       .executeTakeFirst();
   }
@@ -232,6 +245,29 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await lock();
     await paid();
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  /** Lets no end come before its time is over. */
+  async function paidWithoutEnd() {
+    lies = [undefined, { refundNonce: 0n }];
+    await paid();
+    lies = [undefined, undefined];
+  }
+
+  it("is done, where both have pruned the logs of its lock", async () => {
+    await lock();
+    await paidWithoutEnd();
+    isPruned = true;
+    expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
+  });
+
+  it("is done with its own amount, where the receiver has given back some before its lock", async () => {
+    await here.refundFirst(config, 1_000n);
+    await here.mirrored(9_000n);
+    await lock();
+    await paidWithoutEnd();
+    const refunded = (await ended())?.refunded;
+    expect(refunded && dialect.amount.decode(refunded)).toBe(3_000n);
   });
 
   it("is done, where the second one returns few blocks at once, and has many to return", async () => {

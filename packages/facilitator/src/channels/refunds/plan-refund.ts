@@ -77,7 +77,7 @@ export function planRefund(
   if (first === undefined || !others.every((other) => isSame(first, other))) return waits;
   // Nodes that keep too few states do not know how deep the deposit is.
   const isDeep = first.kind === "empty" || votes.served.readings.some(({ isAtDepth }) => isAtDepth);
-  return isDeep ? first : waits;
+  return isDeep ? decisions.reduce(lower) : waits;
 }
 
 const waits = { kind: "waits" } as const;
@@ -110,6 +110,12 @@ function decide(
 function isSame(one: RefundDecision, other: RefundDecision): boolean {
   if (one.kind !== "plan" || other.kind !== "plan") return one.kind === other.kind;
   return one.nonce === other.nonce && one.amount === other.amount;
+}
+
+/** The one whose head each node has: one of them may have made a higher one up. */
+function lower(one: RefundDecision, other: RefundDecision): RefundDecision {
+  if (one.kind !== "plan" || other.kind !== "plan") return one;
+  return other.atHead.block.number < one.atHead.block.number ? other : one;
 }
 
 function lesser(a: bigint, b: bigint): bigint {

@@ -3,7 +3,6 @@ import { findOtherRefunds } from "../../ledger/channels/channel-refunds.ts";
 import { isAwaited, noteAnswer } from "../../settle/evidence/silences.ts";
 import { withSignal } from "../../settle/evidence/with-signal.ts";
 import { attempt, type ChannelVote, type ChannelVotes, withinTime } from "../watch/read-by-each.ts";
-import type { BlockId } from "../watch/read-channels.ts";
 import { type RefundedSoFar, readRefunded, sumOf } from "./read-refunded.ts";
 import {
   isOverdue,
@@ -11,6 +10,7 @@ import {
   type RefundsContext,
   type SentRefund,
   type ShownByEach,
+  type ShownByOne,
 } from "./refund-round.ts";
 
 /** What the endpoints show of a refund's events. */
@@ -28,8 +28,7 @@ interface MovedByEach {
  * None is waited for once one of them shows the amount.
  *
  * A node may return few blocks at once, and there may be many. So each look goes on from where the
- * last one has ended, by the same range. An endpoint that gets on is not silent. One that has
- * returned all is asked anew: its newest logs may come late.
+ * last one has ended, by the same range. An endpoint that gets on is not silent.
  *
  * @throws what is no fault of a node; also where the process stops
  */
@@ -41,52 +40,84 @@ export async function readMoved(
   const { context, settlement, place, stopping } = channels;
   const { network } = settlement;
   const { contract } = place;
-  const { id, channelId, sinceNumber, createdAt } = refund;
+  const { id, channelId, sinceNumber } = refund;
   const subjects = ["refunds", `refund ${id}`];
-  const ageMs = Math.abs(context.ledger.now() - createdAt);
-  const paced = plausibleBlocks(ageMs, network.blocks.blockTimeMs());
-  // A false head makes the pace fast. None is faster than this.
-  const blocks = Math.min(paced, plausibleBlocks(ageMs)) + network.finalAfter;
-  function fromOf({ number }: BlockId): number {
-    // The block at the lock is one node's word, and so is that of a receipt.
-    if (!isOverdue(channels, refund)) return sinceNumber + 1;
-    return Math.max(0, Math.min(sinceNumber + 1, Math.floor(number - blocks)));
-  }
   const others = await findOtherRefunds(context.ledger, refund);
   const shown: ShownByEach = memory.get(id) ?? new Map();
   memory.set(id, shown);
   const enough = new AbortController();
 
-  async function ask({ endpoint: number, block }: ChannelVote, signal: AbortSignal) {
-    const endpoint = network.rpc.endpoints.find((each) => each.endpoint === number);
+  async function ask(vote: ChannelVote, signal: AbortSignal) {
+    const endpoint = network.rpc.endpoints.find((each) => each.endpoint === vote.endpoint);
     if (endpoint === undefined) return "silent";
-    const begun: RefundedSoFar = { next: fromOf(block), to: block.number, events: [] };
-    const soFar = shown.get(endpoint) ?? begun;
-    shown.set(endpoint, soFar);
-    const { next } = soFar;
+    const last = vote.block.number;
+    const known = shown.get(endpoint) ?? { newer: blocksOf(sinceNumber + 1, last) };
+    shown.set(endpoint, known);
+    const { newer } = known;
+    const before = readSoFar(known);
+    const isNewerRead = newer.next > newer.to;
     const rpc = withSignal(endpoint, signal);
-    const read = await attempt(signal, () => readRefunded(rpc, { contract, channelId }, soFar));
+    const read = (part: RefundedSoFar) =>
+      attempt(signal, () => readRefunded(rpc, { contract, channelId }, part));
+    const sum = () => {
+      const events = [...(known.older?.events ?? []), ...newer.events];
+      return sumOf(events.filter(({ hash }) => !others.has(hash)));
+    };
+    const isShort = () => (sum()?.refunded ?? 0n) < signed.amount;
+    let { fault } = await read(newer);
+    if (fault === undefined && isShort() && isOverdue(channels, refund)) {
+      known.older ??= blocksOf(firstBlockOf(channels, refund, last), Math.min(sinceNumber, last));
+      fault = (await read(known.older)).fault;
+      // It has pruned old logs, and has shown all that is new.
+      const isDone = isNewerRead && newer.to > sinceNumber && readSoFar(known) === before;
+      if (isDone) fault = undefined;
+    }
     stopping.throwIfAborted();
-    const sum = sumOf(soFar.events.filter(({ hash }) => !others.has(hash)));
-    if (sum !== undefined && sum.refunded >= signed.amount) enough.abort();
-    if (enough.signal.aborted) return sum;
-    if (soFar.next > next) noteAnswer(endpoint, subjects);
-    else if (read.fault !== undefined) {
-      const silent = { network, endpoint, subjects, error: read.fault };
+    if (!isShort()) enough.abort();
+    if (enough.signal.aborted) return sum();
+    if (readSoFar(known) > before) noteAnswer(endpoint, subjects);
+    else if (fault !== undefined) {
+      const silent = { network, endpoint, subjects, error: fault };
       return isAwaited(context, silent) ? "awaited" : "silent";
     }
-    if (soFar.next <= soFar.to) return "awaited";
-    shown.delete(endpoint);
-    return sum;
+    return fault === undefined ? sum() : "awaited";
   }
 
   const answers = await withinTime(
     context.clock,
     (signal) => Promise.all(votes.readings.map((vote) => ask(vote, signal))),
-    AbortSignal.any([stopping, enough.signal]),
+    [stopping, enough.signal],
   );
   const [most] = answers
     .filter((answer) => answer !== undefined && typeof answer !== "string")
     .sort((a, b) => (a.refunded < b.refunded ? 1 : -1));
-  return { most, isAwaited: !enough.signal.aborted && answers.includes("awaited") };
+  const isOneAwaited = !enough.signal.aborted && answers.includes("awaited");
+  // Newest logs may come late: all are asked anew then.
+  if (!isOneAwaited) memory.delete(id);
+  return { most, isAwaited: isOneAwaited };
+}
+
+function blocksOf(from: number, to: number): RefundedSoFar {
+  return { next: from, to, events: [] };
+}
+
+/** Blocks that an endpoint has shown. */
+function readSoFar({ newer, older }: ShownByOne): number {
+  return newer.next + (older?.next ?? 0);
+}
+
+/**
+ * The first block that can have come since a refund's lock. The block that was noted then is one
+ * node's word, and so is that of a receipt.
+ */
+function firstBlockOf(
+  { context, settlement: { network } }: RefundsContext,
+  { createdAt }: SentRefund["refund"],
+  last: number,
+): number {
+  const ageMs = Math.abs(context.ledger.now() - createdAt);
+  const paced = plausibleBlocks(ageMs, network.blocks.blockTimeMs());
+  // A false head makes the pace fast. None is faster than this.
+  const blocks = Math.min(paced, plausibleBlocks(ageMs)) + network.finalAfter;
+  return Math.max(0, Math.floor(last - blocks));
 }

@@ -9,6 +9,7 @@ import {
 } from "@coinslot/protocol";
 import { toEventSelector } from "viem";
 import * as z from "zod";
+import { ChannelReadError } from "../watch/read-channels.ts";
 import { readEvents } from "../watch/read-events.ts";
 
 const refundedTopic = channelSettlementAbi.flatMap((item) =>
@@ -30,6 +31,9 @@ const refundedSchema = z.array(
       .transform(Number),
   }),
 );
+
+/** Events of a channel while one refund of it runs. */
+const maxEvents = 1_000;
 
 /** A `Refunded` event of a channel. */
 export interface RefundedEvent {
@@ -67,14 +71,16 @@ export async function readRefunded(
     const last = from + blocksAtOnce - 1n;
     const range = { contract, from, to: last < end ? last : end, topics };
     await readEvents(rpc, range, (answer, to) => {
+      if (soFar.events.length > maxEvents) throw new ChannelReadError("A node makes up events");
       for (const log of refundedSchema.parse(answer)) {
         const isOurs = toLowerHex(log.address) === contract;
         const { transactionHash, blockNumber } = log;
         // A node may return more than was asked for.
         const isAsked = blockNumber >= soFar.next && blockNumber <= Number(to);
         if (!isOurs || !isAsked || toLowerHex(log.topics[1]) !== channelId) continue;
-        const hash = toLowerHex(transactionHash);
-        soFar.events.push({ amount: BigInt(log.data), hash, blockNumber });
+        const [amount, hash] = [BigInt(log.data), toLowerHex(transactionHash)];
+        // The escrow has no event without an amount.
+        if (amount > 0n) soFar.events.push({ amount, hash, blockNumber });
       }
       soFar.next = Number(to) + 1;
     });

@@ -15,7 +15,13 @@ import type { RefundedSoFar } from "./read-refunded.ts";
 export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
 
 /** What each endpoint has shown so far. */
-export type ShownByEach = Map<RpcEndpointHandle, RefundedSoFar>;
+export type ShownByEach = Map<RpcEndpointHandle, ShownByOne>;
+
+/** Blocks after those of a refund's lock; and blocks before, once it is overdue. */
+export interface ShownByOne {
+  newer: RefundedSoFar;
+  older?: RefundedSoFar;
+}
 
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {

@@ -104,16 +104,24 @@ export async function readByEach(
   return votes;
 }
 
-/** Aborts readings after their time, and when `stopping` does. */
-export function withinTime<T>(
+/** Aborts readings after their time, and when one of `stopping` does. */
+export async function withinTime<T>(
   clock: Polled["context"]["clock"],
   read: (signal: AbortSignal) => Promise<T>,
-  stopping?: AbortSignal,
+  stopping: readonly AbortSignal[] = [],
 ): Promise<T> {
   const stop = new AbortController();
-  const cancel = clock.setTimer(() => stop.abort(), maxReadMs);
-  const signal = stopping ? AbortSignal.any([stop.signal, stopping]) : stop.signal;
-  return read(signal).finally(cancel);
+  const abort = () => stop.abort();
+  const cancel = clock.setTimer(abort, maxReadMs);
+  // One that lives as long as the process would keep what `AbortSignal.any` makes.
+  for (const signal of stopping) signal.addEventListener("abort", abort);
+  if (stopping.some(({ aborted }) => aborted)) abort();
+  try {
+    return await read(stop.signal);
+  } finally {
+    cancel();
+    for (const signal of stopping) signal.removeEventListener("abort", abort);
+  }
 }
 
 /** Channels of one endpoint. */
