@@ -1,10 +1,11 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
-import type { Kysely } from "kysely";
+import type { Dialect } from "@coinslot/storage";
+import type { Kysely, Selectable } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import { findOrders, type OrderedPayment } from "../queries/find-orders.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
-import type { TransactionState } from "../transactions-schema.ts";
+import type { BroadcastsTable, TransactionState } from "../transactions-schema.ts";
 import type { Broadcast } from "./store-transaction.ts";
 
 /** A transaction whose nonce is not known to be used, with all its possible outcomes. */
@@ -66,14 +67,7 @@ export async function findOpenTransactions(
       broadcasts: broadcasts
         .filter(({ transaction_id }) => transaction_id === row.id)
         .map((broadcast) => ({
-          hash: broadcast.hash,
-          raw: broadcast.raw,
-          content: broadcast.content,
-          maxFeePerGas: dialect.amount.decode(broadcast.max_fee_per_gas),
-          maxPriorityFeePerGas:
-            broadcast.max_priority_fee_per_gas === null
-              ? undefined
-              : dialect.amount.decode(broadcast.max_priority_fee_per_gas),
+          ...toBroadcast(broadcast, dialect),
           createdAt: broadcast.created_at,
         })),
       payments: carried,
@@ -154,6 +148,43 @@ async function findHighest(
     .limit(1)
     .executeTakeFirst();
   return row?.nonce;
+}
+
+/** The form of a relayer's transaction that was signed last, by its nonce. */
+export async function findNewestForm(
+  { db, dialect }: LedgerReads,
+  { network, relayer, nonce }: RelayerName & { nonce: number },
+): Promise<Broadcast | undefined> {
+  const row = await db
+    .selectFrom("broadcasts")
+    .selectAll()
+    .where("transaction_id", "=", (where) =>
+      where
+        .selectFrom("transactions")
+        .select("id")
+        .where("network", "=", network)
+        .where("relayer", "=", relayer)
+        .where("nonce", "=", nonce),
+    )
+    .orderBy("created_at", "desc")
+    .orderBy("max_fee_per_gas", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row && toBroadcast(row, dialect);
+}
+
+function toBroadcast(row: Selectable<BroadcastsTable>, dialect: Dialect): Broadcast {
+  const { hash, raw, content, max_fee_per_gas, max_priority_fee_per_gas } = row;
+  return {
+    hash,
+    raw,
+    content,
+    maxFeePerGas: dialect.amount.decode(max_fee_per_gas),
+    maxPriorityFeePerGas:
+      max_priority_fee_per_gas === null
+        ? undefined
+        : dialect.amount.decode(max_priority_fee_per_gas),
+  };
 }
 
 /** Every hash under which a payment's last transaction was signed, the newest first. */

@@ -213,3 +213,37 @@ describe.each(enginesByDay("sqlite"))(
     });
   },
 );
+
+it("a receipt of a late transaction that the last endpoint makes up counts for nothing beside two others", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  const { devnet, pay } = here;
+  let last: Receipt | undefined;
+  let lies = 0;
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
+    const answer = await ask();
+    if (method !== "eth_getTransactionReceipt" || !("result" in answer)) return answer;
+    if (answer.result !== null) {
+      last = receiptSchema.parse(answer.result);
+      return answer;
+    }
+    if (last === undefined) return answer;
+    lies += 1;
+    return { result: { ...last, transactionHash: hash } };
+  });
+  const facilitator = await here.start({
+    network: { rpcUrls: [devnet.rpcUrl, `${devnet.rpcUrl}/`, proxy.url], blockTimeSeconds: 1 },
+    times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+  });
+  expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  const { transactions } = await devnet.client.getBlock();
+  last = await readReceipt(devnet.rpcUrl, transactions[0] ?? "");
+  await devnet.setAutomine(false);
+
+  const pending = settle(facilitator, await pay());
+  await vi.waitFor(() => expect(lies).toBeGreaterThan(2), patience);
+  await devnet.setAutomine(true);
+  await devnet.mine();
+
+  expect(await pending).toMatchObject({ success: true });
+});

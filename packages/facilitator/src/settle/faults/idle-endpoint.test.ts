@@ -1,7 +1,7 @@
 import { isHex, keccak256 } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
-import { reserve, settle, submitAsStranger } from "../../testing/settling-actions.ts";
+import { listen, reserve, settle, submitAsStranger } from "../../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
 
 let here: SettlingDevnet | undefined;
@@ -41,6 +41,64 @@ describe("a first endpoint", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
     const { relayer } = devnet.accounts;
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+  });
+
+  it.each([
+    ["the next nonce", (raws: Set<string>) => raws.size],
+    ["one far above it", (raws: Set<string>) => raws.size + 1_000],
+  ])(
+    "a first endpoint that passes no transaction on, and counts their nonces as used up to %s, leaves them to the second one",
+    async (_case, countOf) => {
+      here = await startSettlingDevnet("sqlite");
+      const { devnet, start, pay, balanceOf } = here;
+      const raws = new Set<string>();
+      idle = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+        if (method === "eth_getTransactionReceipt") return { result: null };
+        if (method === "eth_getTransactionCount") {
+          return { result: `0x${(raws.size === 0 ? 0 : countOf(raws)).toString(16)}` };
+        }
+        if (method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
+        raws.add(raw);
+        return { result: keccak256(raw) };
+      });
+      const facilitator = await start({
+        network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+        times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+        settleTimeoutSeconds: 30,
+      });
+
+      for (let count = 0; count < 2; count += 1) {
+        expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      }
+
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+      const { relayer } = devnet.accounts;
+      expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+    },
+  );
+
+  it("a first endpoint that shows no transaction as mined leaves no paid request without its answer", async () => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+      if (method === "eth_getTransactionReceipt") return { result: null };
+      if (method === "eth_getTransactionCount") return { result: "0x0" };
+      if (method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
+      return { result: keccak256(raw) };
+    });
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, devnet.rpcUrl], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 30,
+    });
+    const events = listen(facilitator);
+
+    for (let count = 0; count < 3; count += 1) {
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    }
+
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+    expect(events).not.toContain("settle_reorganised");
   });
 
   it.each([

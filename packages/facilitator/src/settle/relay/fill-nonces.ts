@@ -1,6 +1,7 @@
 import { type Address, toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { createSortableId } from "../../ledger/sortable-id.ts";
+import { findNewestForm } from "../../ledger/transactions/find-transactions.ts";
 import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { undoTransaction } from "../../ledger/transactions/undo-transaction.ts";
@@ -8,8 +9,9 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { maxAhead } from "../evidence/find-executions.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
+import { sendTransaction } from "./send-transaction.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
-import { findBlockBefore } from "./used-nonces.ts";
+import { countWords, findBlockBefore } from "./used-nonces.ts";
 
 /**
  * Stores a no-op transaction for each nonce that the chain waits for and no transaction of the
@@ -79,6 +81,9 @@ export async function fillNonces(options: {
  * Opens a transaction again that counts as included and cannot be, by the nonce's use. A receipt is
  * one node's word, and so is a block that is final on a fork. Without this, one of them that was
  * false would hold up each later transaction of the relayer.
+ *
+ * The nonce's use may be a false word, too. Where one endpoint stands against another, the
+ * transaction stays as it is, and its bytes are sent again: that harms nothing, whichever is right.
  */
 async function takeBackIncluded(
   { context, network }: Parameters<typeof fillNonces>[0],
@@ -88,6 +93,12 @@ async function takeBackIncluded(
   const unusedAtBlock = await findBlockBefore(network, { address: relayer, nonce });
   if (unusedAtBlock === undefined) return false;
   const { network: name } = network;
+  const words = await countWords({ context, network }, { address: relayer, nonce });
+  if (words.used > 1 || (words.used === 1 && words.unused < 2)) {
+    const broadcast = await findNewestForm(ledger, { network: name, relayer, nonce });
+    if (broadcast) await sendTransaction({ context, network, broadcast, isAgain: true });
+    return false;
+  }
   // The node may lag.
   const highest = unusedAtBlock + network.finalAfter + Number(maxAhead);
   const unused = { network: name, relayer, nonce, unusedAtBlock, highest };

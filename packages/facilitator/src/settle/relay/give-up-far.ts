@@ -40,7 +40,7 @@ export async function giveUpFar(
   state.farSince ??= now;
   if (now - state.farSince < network.times.loseMs()) return "plausible";
   for (let read = 0; read < confirmingReads; read += 1) {
-    const again = await countUsedNonces(relayer, lowest);
+    const again = await countUsedNonces(relayer, { next: lowest });
     if (lowest - again <= maxGap) return "plausible";
   }
   if (state.lease !== lease) return "plausible";

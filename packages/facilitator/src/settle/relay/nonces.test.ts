@@ -1,5 +1,5 @@
 import { withDatabase } from "@coinslot/devnet";
-import type { SettleResponse } from "@coinslot/protocol";
+import { type Hex, type SettleResponse, toLowerHex } from "@coinslot/protocol";
 import { parseGwei } from "viem";
 import { toAccount } from "viem/accounts";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -52,6 +52,14 @@ function useKeyElsewhere({ devnet }: SettlingDevnet, options: { nonce?: number }
 
 async function pendingTransactions({ devnet }: SettlingDevnet): Promise<number> {
   return (await devnet.client.getTxpoolStatus()).pending;
+}
+
+/** The hash of the one transaction that waits for a block. */
+async function findPending({ devnet }: SettlingDevnet): Promise<Hex> {
+  const { pending } = await devnet.client.getTxpoolContent();
+  const [hash] = Object.values(pending).flatMap((each) => Object.values(each).map((tx) => tx.hash));
+  if (hash === undefined) throw new Error("No transaction waits");
+  return hash;
 }
 
 describe.each(enginesByDay("sqlite"))("a relayer's nonce, on %s", (engine) => {
@@ -138,6 +146,32 @@ describe("a relayer's nonce", () => {
       expect(await facilitator.metrics.getSingleMetricAsString(metric)).toMatch(/ 0$/m);
     }, 20_000);
     expect(await settled).toMatchObject({ success: false });
+  });
+
+  it("is used by an empty transaction once its own was given up, without its payments", async () => {
+    const here = await begin("sqlite");
+    const { devnet, ledger, start, pay, balanceOf } = here;
+    const { relayer, seller } = devnet.accounts;
+    const former = await start({ settleTimeoutSeconds: 1 });
+    await devnet.setAutomine(false);
+    expect(await settle(former, await pay())).toMatchObject({ success: false });
+    await former.close();
+    await withDatabase(ledger.url, async ({ execute }) => {
+      await execute(
+        "update payments set state = 'failed', transaction_id = null, reason = 'expired'",
+      );
+      await execute("update transactions set state = 'lost'");
+    });
+    await devnet.client.dropTransaction({ hash: await findPending(here) });
+    await devnet.setAutomine(true);
+
+    const facilitator = await start();
+
+    await vi.waitFor(async () => expect(await countUsed(here)).toBe(1), 20_000);
+    const { transactions } = await devnet.client.getBlock({ includeTransactions: true });
+    expect(transactions).toMatchObject([{ nonce: 0, to: toLowerHex(relayer.address) }]);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
   it("is kept when it was used after a node took the transaction, which then answers late", async () => {

@@ -78,26 +78,32 @@ async function readHead(rpc: RpcRequester, known: bigint): Promise<bigint> {
   }
 }
 
+/** Time of an endpoint. One that hangs must not hold up the transactions of the others. */
+const everywhereMs = 5_000;
+
 /**
- * Reads the receipts of transactions whose nonces are used, at every endpoint: the first one may
- * have no receipts, and be right about all else.
+ * Reads the receipts of transactions that take long, at every endpoint: the first one may have no
+ * receipts, and be right about all else. Or it may count too few nonces.
  */
 export async function readReceiptsEverywhere(
-  { network: { rpc, watcher } }: Relayer,
+  { context: { clock }, network: { rpc, watcher } }: Relayer,
   transactions: readonly TrackedTransaction[],
 ): Promise<Map<string, TransactionReceipt>> {
   if (transactions.length === 0 || rpc.endpoints.length < 2) return new Map();
   const head = watcher.latest()?.number ?? 0n;
-  const found = await Promise.all(
-    rpc.endpoints.map(async (endpoint) => {
-      try {
-        return (await readReceipts(endpoint, transactions, head)).receipts;
-      } catch (error) {
-        if (error instanceof RpcError) return new Map<string, TransactionReceipt>();
-        throw error;
-      }
-    }),
-  );
+  const found = rpc.endpoints.map(() => new Map<string, TransactionReceipt>());
+  const reading = rpc.endpoints.map(async (endpoint, index) => {
+    try {
+      found[index] = (await readReceipts(endpoint, transactions, head)).receipts;
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+    }
+  });
+  let cancel = () => {};
+  const timeout = new Promise<void>((resolve) => {
+    cancel = clock.setTimer(resolve, everywhereMs);
+  });
+  await Promise.race([Promise.all(reading), timeout]).finally(() => cancel());
   // The first endpoint is preferred.
-  return new Map(found.reverse().flatMap((receipts) => [...receipts]));
+  return new Map(found.toReversed().flatMap((receipts) => [...receipts]));
 }

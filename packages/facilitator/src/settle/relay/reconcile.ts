@@ -5,10 +5,10 @@ import {
 } from "../../ledger/transactions/find-transactions.ts";
 import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { msToBlockPoll } from "../pace/ms-to-block-poll.ts";
-import { dispatchTransaction } from "./dispatch-transaction.ts";
+import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
 import { followHeads, type Relayer, schedulePoll } from "./relayer-context.ts";
-import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
+import { countInFlight, learnFromLedger, newestForm, trackedFrom } from "./relayer-state.ts";
 import { countUsedNonces, maxGap } from "./used-nonces.ts";
 
 /**
@@ -24,7 +24,7 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   if (lease === undefined) return;
   const highest = await findHighestNonce(ledger, identity);
   const known = Math.max(state.nextNonce ?? 0, (highest ?? -1) + 1);
-  const used = await countUsedNonces(relayer, known);
+  const used = await countUsedNonces(relayer, { next: known });
   if (highest !== undefined && used - known > maxGap) {
     logger.error(
       { ...labels, used, next: known },
@@ -48,7 +48,11 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   await pollTransactions(relayer);
   for (const transaction of state.open.values()) {
     if (transaction.sentAt !== undefined || transaction.isIncluded) continue;
-    await dispatchTransaction(relayer, transaction, lease);
+    // One that was given up lost its payments. Another carries them, or they are over.
+    const isEmpty = transaction.payments.length === 0;
+    if (isEmpty && newestForm(transaction).content === "payments") {
+      await replaceTransaction(relayer, transaction, { content: "filler", lease });
+    } else await dispatchTransaction(relayer, transaction, lease);
   }
   if (state.lease?.epoch !== lease.epoch) return;
   // Only now: work that breaks off before this starts again from its beginning.

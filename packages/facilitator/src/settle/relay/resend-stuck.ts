@@ -9,7 +9,7 @@ import type { Relayer } from "./relayer-context.ts";
 import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { reportSigner } from "./sign-or-rest.ts";
-import { countRefusedNonces, countUsedNonces, maxGap } from "./used-nonces.ts";
+import { countRefusedNonces, countUsedNonces, countWords, maxGap } from "./used-nonces.ts";
 
 /**
  * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself,
@@ -37,12 +37,11 @@ export async function resendStuck(
   if (state.lease !== lease) return;
   // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
-  const usedUp = late.filter(({ nonce }) => nonce < used);
-  const receipts = await readReceiptsEverywhere(relayer, usedUp);
+  const receipts = await readReceiptsEverywhere(relayer, late);
   for (const transaction of late) {
     if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
-    if (receipt) {
+    if (receipt && !(await isDenied(relayer, transaction, used))) {
       await recordReceipt(relayer, { transaction, receipt, head });
       continue;
     }
@@ -71,10 +70,25 @@ export async function resendStuck(
   }
 }
 
+/**
+ * True if an endpoint's receipt does not count: two endpoints count the nonce as unused. One of
+ * them is no liar.
+ */
+async function isDenied(
+  relayer: Relayer,
+  { nonce }: TrackedTransaction,
+  used: number,
+): Promise<boolean> {
+  if (nonce < used) return false;
+  const words = await countWords(relayer, { address: relayer.address, nonce });
+  return words.unused >= 2;
+}
+
 /** An endpoint that counts too few of the nonces must not hold up the relayer. */
 async function countUsed(relayer: Relayer, late: readonly TrackedTransaction[]): Promise<number> {
   const next = relayer.state.nextNonce ?? 0;
-  const used = await countUsedNonces(relayer, next);
+  const lowest = Math.min(...late.map(({ nonce }) => nonce));
+  const used = await countUsedNonces(relayer, { next, lowest });
   const isRefuted = late.some(({ isNonceRefused, nonce }) => isNonceRefused && nonce >= used);
   return isRefuted ? countRefusedNonces(relayer, { used, next }) : used;
 }

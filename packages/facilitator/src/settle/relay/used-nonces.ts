@@ -21,6 +21,9 @@ const nonceSchema = z
  * suffice for. Dropped transactions leave a gap of those in flight.
  */
 export const maxGap = 256;
+/** A network, and the context of its settlement. */
+type Electorate = Pick<Relayer, "context" | "network">;
+
 /** Further reads, all of which have to agree, for a number further ahead. */
 const farReads = 4;
 
@@ -30,10 +33,17 @@ const farReads = 4;
  * the right chain that answers returns it. One endpoint alone is read twice; a number far beyond is
  * read five times. A gateway may send some requests to nodes of another chain.
  *
+ * A number beyond `lowest`, a nonce of ours that waits for its block, would have that transaction
+ * given up. It counts as far as every endpoint returns it, too. A node that counts fewer says no
+ * more than that this nonce is unused.
+ *
  * A number that is too low does less harm: nodes refuse a nonce that was used. Where all of them
  * do, `countRefusedNonces` counts.
  */
-export async function countUsedNonces(relayer: Relayer, next: number): Promise<number> {
+export async function countUsedNonces(
+  relayer: Relayer,
+  { next, lowest = next }: { next: number; lowest?: number },
+): Promise<number> {
   const { context, network, address, labels } = relayer;
   const { rpc } = network;
   const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
@@ -44,8 +54,12 @@ export async function countUsedNonces(relayer: Relayer, next: number): Promise<n
     }
     used = Math.min(used, again);
   };
-  if (used > next) {
-    for (const each of await countEverywhere(relayer, count)) if (each !== undefined) learn(each);
+  const isBeyond = used > next;
+  if (isBeyond || used > lowest) {
+    const least = isBeyond ? 0 : lowest;
+    for (const each of await countEverywhere(relayer, count)) {
+      if (each !== undefined) learn(Math.max(each, least));
+    }
   }
   const reads = used - next > maxGap ? farReads : 1;
   for (let read = 0; read < reads && used > next; read += 1) {
@@ -78,13 +92,24 @@ export async function countRefusedNonces(
   return Math.max(used, ...agreed.flatMap((each) => each ?? []));
 }
 
+/** Numbers of the endpoints that count a nonce as used, and as unused; none of a single one. */
+export async function countWords(
+  context: Electorate,
+  { address, nonce }: { address: Address; nonce: number },
+): Promise<{ used: number; unused: number }> {
+  const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
+  const counts = (await countEverywhere(context, count)).filter((each) => each !== undefined);
+  const used = counts.filter((each) => each > nonce).length;
+  return { used, unused: counts.length - used };
+}
+
 /**
  * The count of each endpoint, where there are several; `undefined` of one that does not answer, or
  * serves another chain. One that is stuck at an old block has no say, either: it would hold up a
  * relayer for ever whose ledger was restored.
  */
 async function countEverywhere(
-  { context, network }: Pick<Relayer, "context" | "network">,
+  { context, network }: Electorate,
   count: RpcCall,
 ): Promise<(number | undefined)[]> {
   const { endpoints, chainId } = network.rpc;
