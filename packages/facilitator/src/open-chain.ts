@@ -87,6 +87,9 @@ export function openChain(
     onBlock: blocks.saw,
     spacingMs: () => trialSpacing({ processes: fleet.size(), blockTimeMs: blocks.blockTimeMs() }),
   });
-  const trialFloor = createTrialFloor(async () => (await watcher.read(0)).number);
+  const trialFloor = createTrialFloor(async () => {
+    const { number, timestamp } = await watcher.read(0);
+    return { number, ageMs: now() - Number(timestamp) * 1_000 };
+  }, blocks.blockTimeMs);
   return { configuration, pool, watcher, blocks, simulator, sender, fleet, trialFloor };
 }

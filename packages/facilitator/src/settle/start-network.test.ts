@@ -94,7 +94,10 @@ it.each(["coinslot_queue", "coinslot_chain", "coinslot_undone"])(
         times: createPacedTimes(pace, {}),
         blocks: createBlockClock({ blockTimeMs: undefined, now: Date.now }),
         simulator: createSimulator({ rpc: pool, now: Date.now }),
-        trialFloor: createTrialFloor(async () => (await watcher.read(0)).number),
+        trialFloor: createTrialFloor(
+          async () => ({ number: (await watcher.read(0)).number, ageMs: 0 }),
+          () => 1_000,
+        ),
         fees: createFeeQuoter({
           rpc: pool,
           feeModel: "eip1559",

@@ -1,15 +1,21 @@
 import { expect, it, vi } from "vitest";
 import { createTrialFloor } from "./trial-floor.ts";
 
-/** A floor whose node returns these heads, one a read; `undefined`: it cannot be read. */
-function createFloor(heads: (bigint | undefined)[]) {
+/**
+ * A floor whose node returns these heads, one a read; `undefined`: it cannot be read. Blocks come
+ * each second.
+ */
+function createFloor(heads: (bigint | undefined)[], { ageMs = 0 } = {}) {
   let reads = 0;
-  const floor = createTrialFloor(async () => {
-    const head = heads[Math.min(reads, heads.length - 1)];
-    reads += 1;
-    if (head === undefined) throw new Error("No node");
-    return head;
-  });
+  const floor = createTrialFloor(
+    async () => {
+      const head = heads[Math.min(reads, heads.length - 1)];
+      reads += 1;
+      if (head === undefined) throw new Error("No node");
+      return { number: head, ageMs };
+    },
+    () => 1_000,
+  );
   return { floor, reads: () => reads };
 }
 
@@ -43,7 +49,11 @@ it("no block counts while no head can be read, and each question reads it again"
 
 it("a head that was read before the ledger was opened anew once more sets no floor", async () => {
   const answers: ((head: bigint) => void)[] = [];
-  const floor = createTrialFloor(() => new Promise((resolve) => void answers.push(resolve)));
+  const readHead = () => new Promise<bigint>((resolve) => void answers.push(resolve));
+  const floor = createTrialFloor(
+    async () => ({ number: await readHead(), ageMs: 0 }),
+    () => 1_000,
+  );
   floor.raise();
   await vi.waitFor(() => expect(answers).toHaveLength(1));
   floor.raise();
@@ -53,4 +63,21 @@ it("a head that was read before the ledger was opened anew once more sets no flo
   answers[1]?.(20n);
   await vi.waitFor(() => expect(floor.admits(20n)).toBe(true));
   expect(floor.admits(19n)).toBe(false);
+});
+
+it("a head that was made up is the floor until the node shows the true one", async () => {
+  const { floor } = createFloor([2n ** 40n, 50n]);
+  floor.raise();
+  await vi.waitFor(() => expect(floor.admits(50n)).toBe(true));
+  expect(floor.admits(49n)).toBe(false);
+});
+
+it("the old head of a node that lags is no floor", async () => {
+  const { floor, reads } = createFloor([1_000n, 50n], { ageMs: 64_000 });
+  floor.raise();
+  await vi.waitFor(() => {
+    expect(floor.admits(50n)).toBe(false);
+    expect(reads()).toBeGreaterThan(5);
+  });
+  expect(floor.admits(1_000n)).toBe(true);
 });

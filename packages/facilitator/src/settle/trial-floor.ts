@@ -13,21 +13,33 @@ import { createSingleFlight } from "@coinslot/concurrency";
  *                                  ▲                           │ raise
  *                                  └───────────────────────────┘
  * ```
+ *
+ * That block may have been made up. So each refusal reads the head again. A new head far below the
+ * floor becomes the floor: a node that lags by as much shows an older one.
  */
 export interface TrialFloor {
   /** Records a block whose outcomes this process has read. */
   saw(blockNumber: bigint): void;
   /** Called when the ledger is opened anew. */
   raise(): void;
-  /** True if a trial on this block counts. While the head is not known, it is read again. */
+  /** True if a trial on this block counts. Where it does not, the head is read again. */
   admits(blockNumber: bigint): boolean;
 }
 
 /** A block further ahead of the head was of another chain. */
 const maxAhead = 64n;
 
-/** @param readHead number of the newest block, from a node */
-export function createTrialFloor(readHead: () => Promise<bigint>): TrialFloor {
+/** The newest block, from a node. */
+interface Head {
+  number: bigint;
+  ageMs: number;
+}
+
+/** @param blockTimeMs time between two blocks */
+export function createTrialFloor(
+  readHead: () => Promise<Head>,
+  blockTimeMs: () => number,
+): TrialFloor {
   let newest = 0n;
   let floor: bigint | undefined = 0n;
   let raises = 0;
@@ -36,8 +48,13 @@ export function createTrialFloor(readHead: () => Promise<bigint>): TrialFloor {
     const head = await readHead().catch(() => undefined);
     // A raise meanwhile reads again.
     if (head === undefined || asked !== raises) return;
-    if (newest > head + maxAhead) newest = head;
-    floor = head > newest ? head : newest;
+    const { number, ageMs } = head;
+    if (floor === undefined) {
+      if (newest > number + maxAhead) newest = number;
+      floor = number > newest ? number : newest;
+    } else if (floor > number + maxAhead && ageMs < Number(maxAhead) * blockTimeMs()) {
+      floor = number;
+    }
   });
 
   return {
@@ -50,7 +67,7 @@ export function createTrialFloor(readHead: () => Promise<bigint>): TrialFloor {
       reading.trigger();
     },
     admits(blockNumber) {
-      if (floor !== undefined) return blockNumber >= floor;
+      if (floor !== undefined && blockNumber >= floor) return true;
       reading.trigger();
       return false;
     },
