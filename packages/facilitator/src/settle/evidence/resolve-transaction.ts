@@ -19,7 +19,7 @@ import type { LateLogs } from "./late-logs.ts";
 import { type Failure, outcomeOf } from "./outcome-of.ts";
 
 /** A payment fails after this many transactions that tried it unfairly. */
-const maxAttempts = 8;
+export const maxAttempts = 8;
 
 type Nodes = RpcRequester & Partial<Pick<RpcPool, "endpoints">>;
 

@@ -1,5 +1,6 @@
 import { systemClock } from "@coinslot/chain";
 import type { SettleResponse } from "@coinslot/protocol";
+import { isHex, keccak256, parseTransaction } from "viem";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
 import { listen, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
@@ -127,3 +128,26 @@ async function blockOf({ devnet }: SettlingDevnet, transaction: string): Promise
   const { blockNumber } = await devnet.client.getTransactionReceipt({ hash });
   return blockNumber;
 }
+
+it("fails a payment that eight transactions have carried, where a node counts each one's nonce as used", async () => {
+  const { devnet, start, pay } = await begin();
+  const nonces = new Set<number | undefined>();
+  const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_getTransactionCount") return { result: `0x${nonces.size.toString(16)}` };
+    if (method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
+    nonces.add(parseTransaction(raw).nonce);
+    return { result: keccak256(raw) };
+  });
+  onTestFinished(() => proxy.close());
+  const facilitator = await start({
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+    times: { sweepMs: 100, resendMs: 100, replaceMs: 60_000, loseMs: 100 },
+  });
+
+  expect(await settle(facilitator, await pay())).toMatchObject({
+    success: false,
+    errorReason: "invalid_exact_evm_transaction_failed",
+  });
+
+  expect(nonces.size).toBe(8);
+});

@@ -5,6 +5,7 @@ import type { Lane } from "../../ledger/queries/find-queued.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import { maxAttempts } from "../evidence/resolve-transaction.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
@@ -118,6 +119,15 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   if (overdue.length > 0) {
     // The watch over the chain ends them, once a block says that none can execute them.
     queue.remove(overdue.map(({ payment }) => payment.id));
+    return "again";
+  }
+  // Reorganisations and used nonces queue payments again. The watch over the chain looks on for it.
+  const tooOften = ready.filter(({ payment }) => payment.attempts >= maxAttempts);
+  if (tooOften.length > 0) {
+    const failed = tooOften.map((each) =>
+      failedOutcome(each, schemeOf(each.payment).reasons.executionFailed),
+    );
+    await endWithout(plan, queue, failed);
     return "again";
   }
   const isUrgent = ({ payment }: OrderedPayment) => payment.validBefore <= deadline + 2n;
