@@ -35,10 +35,11 @@ interface EndsWatch {
 }
 
 /**
- * Word of an endpoint about a payment: executed; `over`, no sender can execute it any more; `open`,
- * one may, or the endpoint may still say something else. `undefined`: it has no say.
+ * Word of an endpoint about a payment: executed; `over`, no sender can execute it any more;
+ * `unused`, the same, and none has; `open`, one may, or the endpoint may still say something else.
+ * `undefined`: it has no say.
  */
-type Word = Extract<Execution, { outcome: "executed" }> | "over" | "open" | undefined;
+type Word = Extract<Execution, { outcome: "executed" }> | "over" | "unused" | "open" | undefined;
 type Words = ReadonlyMap<OrderedPayment, Word>;
 /** The word of an endpoint that returns an error. */
 type Silence = (subjects: Subjects, error: unknown) => Word;
@@ -48,7 +49,7 @@ const maxEndsMs = 1_200_000;
 
 /** Ends of failed payments. */
 export interface Ends {
-  /** Executed, by the logs of an endpoint. */
+  /** Executed, by the logs of an endpoint that two others do not contradict. */
   found: Map<OrderedPayment, Execution>;
   /** Over at each endpoint that has a say. */
   over: OrderedPayment[];
@@ -58,6 +59,9 @@ export interface Ends {
  * Asks each endpoint for the ends of failed payments. A payment whose watch has ended is searched
  * no more, so one node's word does not end it. An endpoint that does not answer holds that
  * up. So does one that is behind the end of the payment's time: ten minutes at most.
+ *
+ * An execution that one endpoint shows counts against a single other. It does not against two at
+ * which the payment is unused, past its time.
  */
 export async function findEnds(
   watch: EndsWatch,
@@ -78,8 +82,11 @@ export async function findEnds(
       return word === "open" && head && isStuck(head, heads, now) ? undefined : word;
     });
     const execution = words.find((word) => typeof word === "object");
-    if (execution) ends.found.set(payment, execution);
-    else if (words.includes("over") && !words.includes("open")) ends.over.push(payment);
+    const unused = words.filter((word) => word === "unused").length;
+    const isOver = unused > 0 || words.includes("over");
+    if (execution === undefined) {
+      if (isOver && !words.includes("open")) ends.over.push(payment);
+    } else if (unused < 2) ends.found.set(payment, execution);
   }
   return ends;
 }
@@ -119,7 +126,7 @@ async function readView(
     const isUnused = word !== undefined && schemeOf({ kind }).isUsed(authorization, word) === false;
     // A token that does not answer may have used it.
     if (!isUnused) used.push(each);
-    else words.set(each, validBefore <= head.timestamp ? "over" : "open");
+    else words.set(each, validBefore <= head.timestamp ? "unused" : "open");
   }
   if (used.length === 0) return { head, words };
   const wordsOfUsed = await readUsed(watch, { endpoint, limited, head, used, silence });

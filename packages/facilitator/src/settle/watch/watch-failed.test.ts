@@ -313,6 +313,38 @@ it.each([
   expect(await findFailed(ledger, { network: devnet.network, limit: 10 })).toEqual([]);
 });
 
+it.each([
+  ["is not confirmed beside two others", 2, "failed"],
+  ["is confirmed beside a single other", 1, "confirmed"],
+] as const)(
+  "a failed payment that the last endpoint alone shows as executed %s",
+  async (_, others, state) => {
+    const devnet = await startDevnet();
+    onTestFinished(() => devnet.stop());
+    const fork = await startDevnet();
+    onTestFinished(() => fork.stop());
+    const rpcUrls: string[] = [];
+    for (let count = 0; count < others; count += 1) {
+      const proxy = await startNodeProxy(devnet.rpcUrl, (__, ask) => ask());
+      onTestFinished(() => proxy.close());
+      rpcUrls.push(proxy.url);
+    }
+    rpcUrls.push(fork.rpcUrl);
+    const { ledger, look } = await begin({ ...devnet, rpcUrls });
+    const { id, paid } = await fail(devnet, ledger);
+    await fork.mint({ to: fork.accounts.buyer.address, amount: 1_000n });
+    await submitAsStranger({ devnet: fork }, paid);
+    await devnet.mine(5);
+    await fork.mine(5);
+
+    await look(await devnet.client.getBlockNumber());
+
+    expect(await stateOf(ledger, id)).toBe(state);
+    const watched = await findFailed(ledger, { network: devnet.network, limit: 10 });
+    expect(watched).toHaveLength(state === "failed" ? 1 : 0);
+  },
+);
+
 describe("a failed payment whose execution the first endpoint hides", () => {
   /** The first endpoint shows no use of the payment, or another one. */
   async function hide(
