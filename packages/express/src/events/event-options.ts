@@ -2,8 +2,8 @@ import type { ResolveHost } from "@coinslot/webhooks";
 
 /**
  * Outcome of an event: `delivered` (answered with 2xx), `refused` (with another status), `failed`
- * (no answer in time), or `dropped`. A dropped one was not sent: the queue was full, or the
- * receiver has just failed.
+ * (no answer in time), or `dropped`. A dropped one was not sent: the queue was full, and its client
+ * had the most in it. Or the receiver has just failed.
  */
 export type EventOutcome = "delivered" | "refused" | "failed" | "dropped";
 
@@ -15,9 +15,9 @@ export interface EventOptions {
   secret?: string | readonly string[] | undefined;
   /** Deadline of one delivery, its answer included. Default 5,000. */
   timeoutMs?: number | undefined;
-  /** Concurrent deliveries, of which one host has a quarter at most. Default 64. */
+  /** Concurrent deliveries: one host has a quarter at most, one client half. Default 64. */
   maxInFlight?: number | undefined;
-  /** Events in the queue; more are dropped. Default 1,000. */
+  /** Events in the queue. Beyond it, the client with the most loses its oldest. Default 1,000. */
   maxWaiting?: number | undefined;
   /**
    * For development: lets events go to every address, and over plain http. Any caller of this

@@ -20,8 +20,8 @@ function createSender(options: EventOptions = {}) {
     onOutcome: (outcome) => outcomes.push(outcome),
     ...options,
   });
-  function open(url: string): Tell {
-    const tell = sender.open(url);
+  function open(url: string, client = "a client"): Tell {
+    const tell = sender.open(url, client);
     if (tell === undefined) throw new Error(`${url} is passed over`);
     return tell;
   }
@@ -204,9 +204,10 @@ describe("an event receiver", () => {
     for (let count = 0; count < 6; count += 1) channel(receiver.url)(content);
     await expect.poll(() => held.length, patience).toBe(2);
     expect(outcomes).toEqual(["dropped"]);
-    // The queue is full of other receivers' events, so this event is dropped without an error.
+    // It does not wait, so it needs no room in the queue.
     channel(other.url)(content);
-    expect(outcomes).toEqual(["dropped", "dropped"]);
+    await settled(2);
+    expect(outcomes).toEqual(["dropped", "delivered"]);
     const answered = expect.poll(
       () => {
         for (const answer of held.splice(0)) answer();
@@ -217,6 +218,66 @@ describe("an event receiver", () => {
     await answered.toBe(7);
     await settled(7);
     expect(receiver.requests()).toBe(5);
+  });
+
+  it("gets the events of one client, however many hanging hosts another one names", async () => {
+    const hanging = await Promise.all(Array.from({ length: 8 }, () => open(() => undefined)));
+    const honest = await open();
+    const limits = { maxInFlight: 8, maxWaiting: 20, timeoutMs: 60_000 };
+    const { open: channel, settled, outcomes } = createSender(limits);
+    for (let count = 0; count < 80; count += 1) {
+      channel(hanging[count % 8]?.url ?? "", "a flooder")(content);
+    }
+    expect(outcomes).toEqual(Array(56).fill("dropped"));
+    const tell = channel(honest.url, "another");
+    for (let count = 0; count < 3; count += 1) tell(content);
+    await settled(56 + 2 + 3);
+    expect(outcomes.filter((outcome) => outcome === "delivered")).toHaveLength(3);
+    // The honest client's second and third event had to wait: the flooder lost two for them.
+    expect(outcomes.filter((outcome) => outcome === "dropped")).toHaveLength(58);
+  });
+
+  it("takes turns among clients where all deliveries are under way", async () => {
+    const held: (() => void)[] = [];
+    const slow = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        open((_request, response) => {
+          held.push(() => response.end());
+        }),
+      ),
+    );
+    const honest = await open();
+    const { open: channel } = createSender({ maxInFlight: 4, timeoutMs: 60_000 });
+    for (let count = 0; count < 40; count += 1) {
+      channel(slow[count % 4]?.url ?? "", `flooder ${count % 2}`)(content);
+    }
+    await expect.poll(() => held.length, patience).toBe(4);
+    channel(honest.url, "another")(content);
+    // One for each of the three clients.
+    for (const answer of held.splice(0, 3)) answer();
+    await expect.poll(honest.requests, patience).toBe(1);
+  });
+
+  it("that answers one client's events with nothing loses no events of another", async () => {
+    const held: { path: string | undefined; end: (isBad: boolean) => void }[] = [];
+    const receiver = await open((request, response) => {
+      const end = (isBad: boolean) => (isBad ? request.socket.destroy() : response.end());
+      held.push({ path: request.url, end });
+    });
+    const {
+      open: channel,
+      settled,
+      outcomes,
+    } = createSender({ maxInFlight: 4, timeoutMs: 60_000 });
+    channel(`${receiver.url}/bad`, "a flooder")(content);
+    await expect.poll(() => held.length, patience).toBe(1);
+    channel(`${receiver.url}/bad`, "a flooder")(content);
+    channel(`${receiver.url}/good`, "another")(content);
+    held.shift()?.end(true);
+    await expect.poll(() => held.map(({ path }) => path), patience).toEqual(["/good"]);
+    held.shift()?.end(false);
+    await settled(3);
+    expect(outcomes.toSorted()).toEqual(["delivered", "dropped", "failed"]);
   });
 
   it("gets nothing after the sender has closed", async () => {
@@ -249,7 +310,10 @@ describe("an event receiver", () => {
         throw new Error("cannot count");
       },
     });
-    expect(() => sender.open(receiver.url)?.(content)).not.toThrow();
+    const tell = sender.open(receiver.url, "a client");
+    expect(() => tell?.(content)).not.toThrow();
+    // The second one waits for the first, and there is no room to wait.
+    expect(() => tell?.(content)).not.toThrow();
   });
 });
 
@@ -297,7 +361,7 @@ describe("the address of an event", () => {
   it("is not even resolved for plain http or a private address", () => {
     const { sender } = createSender({ unsafeAllowPrivateAddresses: false });
     for (const url of ["http://shop.example/", "https://127.0.0.1/", "https://[::1]/", undefined]) {
-      expect(sender.open(url)).toBeUndefined();
+      expect(sender.open(url, "a client")).toBeUndefined();
     }
   });
 });

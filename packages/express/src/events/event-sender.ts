@@ -6,6 +6,7 @@ import {
   readCallbackUrl,
 } from "@coinslot/webhooks";
 import type { EventOptions, EventOutcome } from "./event-options.ts";
+import { createLetterQueue } from "./letter-queue.ts";
 import { createLifecycleEvent, type EventContent } from "./lifecycle-event.ts";
 
 /** Queues an event for one receiver, in order, and returns at once. Never throws. */
@@ -15,11 +16,15 @@ export type Tell = (content: EventContent) => void;
 export interface EventSender {
   /**
    * Opens a channel to the URL of a request's `X-Event-Callback`; `undefined` without a usable URL.
+   *
+   * @param sender the request's client: a receiver's host is its to invent, and limits nothing
    */
-  open(callback: string | undefined): Tell | undefined;
+  open(callback: string | undefined, sender: string): Tell | undefined;
 }
 
 interface Letter {
+  /** The client whose request it is about. */
+  sender: string;
   url: URL;
   /** Events of one channel are delivered one after the other. */
   channel: object;
@@ -30,7 +35,8 @@ interface Letter {
 /**
  * Creates a sender. Payments never wait for it: `open` and `Tell` only append to a bounded queue.
  * Receivers get the events of one request in order. There is no retry. A receiver that does not
- * answer loses its queued events, so it delays others only by its deliveries under way.
+ * answer loses the events that its client has queued. Clients take turns, and one has half of the
+ * deliveries under way. Where the queue is full, the client with the most loses its oldest.
  *
  * @throws ConfigurationError if a secret is not one
  */
@@ -43,46 +49,52 @@ export function createEventSender(options: EventOptions): EventSender {
   const lookup = allowPrivate ? undefined : createPublicLookup(resolveHost);
   const post = createPoster({ timeoutMs, lookup });
   const maxInFlightPerHost = Math.max(1, Math.floor(maxInFlight / 4));
+  const maxInFlightPerSender = Math.max(1, Math.floor(maxInFlight / 2));
+  // Each channel has one delivery under way at most.
   const busyChannels = new Set<object>();
-  const inFlightByHost = new Map<string, number>();
-  let waiting: Letter[] = [];
-  signal?.addEventListener("abort", () => drop(() => true), { once: true });
+  const toHosts = createTally();
+  const ofSenders = createTally();
+  const waiting = createLetterQueue<Letter>();
+  signal?.addEventListener("abort", () => drop(waiting.remove(() => true)), { once: true });
 
   function enqueue(letter: Letter): void {
-    if (signal?.aborted || waiting.length >= maxWaiting) {
+    if (signal?.aborted) {
       report("dropped");
-    } else {
-      waiting.push(letter);
-      sendNext();
+      return;
     }
+    waiting.add(letter);
+    sendNext();
+    drop(waiting.trim(maxWaiting));
   }
 
   function sendNext(): void {
-    // Each channel has one delivery under way at most.
-    if (busyChannels.size >= maxInFlight) return;
-    const next = waiting.findIndex(mayGo);
-    const [letter] = next < 0 ? [] : waiting.splice(next, 1);
-    if (letter !== undefined) void send(letter);
+    while (busyChannels.size < maxInFlight) {
+      const letter = waiting.take(mayGo);
+      if (letter === undefined) return;
+      void send(letter);
+    }
   }
 
-  function mayGo({ url, channel }: Letter): boolean {
-    return !busyChannels.has(channel) && inFlightTo(url.host) < maxInFlightPerHost;
-  }
-
-  function inFlightTo(host: string): number {
-    return inFlightByHost.get(host) ?? 0;
+  function mayGo({ sender, url, channel }: Letter): boolean {
+    if (ofSenders.count(sender) >= maxInFlightPerSender) return false;
+    return !busyChannels.has(channel) && toHosts.count(url.host) < maxInFlightPerHost;
   }
 
   async function send(letter: Letter): Promise<void> {
+    const { sender, channel } = letter;
     const { host } = letter.url;
-    busyChannels.add(letter.channel);
-    inFlightByHost.set(host, inFlightTo(host) + 1);
+    busyChannels.add(channel);
+    toHosts.add(host);
+    ofSenders.add(sender);
     const outcome = await deliver(letter);
-    busyChannels.delete(letter.channel);
-    if (inFlightTo(host) > 1) inFlightByHost.set(host, inFlightTo(host) - 1);
-    else inFlightByHost.delete(host);
+    busyChannels.delete(channel);
+    toHosts.remove(host);
+    ofSenders.remove(sender);
     report(outcome);
-    if (outcome === "failed") drop(({ url }) => url.host === host);
+    if (outcome === "failed") {
+      // The path may be what fails: then the host's other clients lose nothing.
+      drop(waiting.remove((other) => other.sender === sender && other.url.host === host));
+    }
     sendNext();
   }
 
@@ -96,10 +108,8 @@ export function createEventSender(options: EventOptions): EventSender {
     }
   }
 
-  function drop(matches: (letter: Letter) => boolean): void {
-    const dropped = waiting.filter(matches);
-    waiting = waiting.filter((letter) => !matches(letter));
-    for (const _ of dropped) report("dropped");
+  function drop(letters: readonly Letter[]): void {
+    for (const _ of letters) report("dropped");
   }
 
   function report(outcome: EventOutcome): void {
@@ -111,14 +121,30 @@ export function createEventSender(options: EventOptions): EventSender {
   }
 
   return {
-    open(callback) {
+    open(callback, sender) {
       const url = readCallbackUrl(callback, { allowPrivate });
       if (url === undefined) return undefined;
       const channel = {};
       return function tell(content) {
         const event = createLifecycleEvent(content, now());
-        enqueue({ url, channel, id: event.id, body: JSON.stringify(event) });
+        enqueue({ sender, url, channel, id: event.id, body: JSON.stringify(event) });
       };
+    },
+  };
+}
+
+/** Counts by name, and forgets names without a count. */
+function createTally() {
+  const counts = new Map<string, number>();
+  const count = (name: string) => counts.get(name) ?? 0;
+  return {
+    count,
+    add(name: string): void {
+      counts.set(name, count(name) + 1);
+    },
+    remove(name: string): void {
+      if (count(name) > 1) counts.set(name, count(name) - 1);
+      else counts.delete(name);
     },
   };
 }

@@ -30,6 +30,8 @@ export interface SettlementNews {
 interface Call {
   /** The `X-Event-Callback` of the request. */
   callback: string | undefined;
+  /** Its client, for the limits of events. */
+  limitKey: string;
   /** A payment; or a call about a channel, whose outcome is that of its answer alone. */
   request: FacilitatorRequest | EventSubject;
 }
@@ -120,8 +122,8 @@ export function createPaymentEvents(options: {
   }
 
   return {
-    async aroundVerify({ callback, request }, verify) {
-      const tell = sender.open(callback);
+    async aroundVerify({ callback, limitKey, request }, verify) {
+      const tell = sender.open(callback, limitKey);
       if (tell === undefined) return verify();
       const { about, checks } = describe(request);
       tell({ type: "verify_started", details: { ...about, checks } });
@@ -139,8 +141,8 @@ export function createPaymentEvents(options: {
       }
     },
 
-    async aroundSettle({ callback, request }, settle) {
-      const tell = sender.open(callback);
+    async aroundSettle({ callback, limitKey, request }, settle) {
+      const tell = sender.open(callback, limitKey);
       if (tell === undefined) return settle();
       const { about, key } = describe(request);
       const follower = follow(key, { tell, about });

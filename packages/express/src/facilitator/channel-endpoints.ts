@@ -6,7 +6,6 @@ import {
   type ChannelVerification,
   formatChannelState,
   type HostedChannels,
-  headerName,
   isChannelMessage,
   readChannelSettlement,
   readChannelVerification,
@@ -38,7 +37,16 @@ export function channelEndpoints(
   {
     caller = () => undefined,
     events,
-  }: { caller?: CallerName | undefined; events?: PaymentEvents | undefined },
+    eventsOf,
+  }: {
+    caller?: CallerName | undefined;
+    events?: PaymentEvents | undefined;
+    /** The receiver of a call's events, and their subject. */
+    eventsOf: (
+      call: Request,
+      subject: EventSubject,
+    ) => Parameters<PaymentEvents["aroundSettle"]>[0];
+  },
 ): { verify: ReadChannelAsk; settle: ReadChannelAsk } {
   if (channels === undefined) return { verify: () => undefined, settle: () => undefined };
   const askerOf = (call: Request) => ({
@@ -54,7 +62,7 @@ export function channelEndpoints(
       const { network } = request.paymentRequirements;
       const ask = (call: Request) => {
         const verify = async () => verifyAnswerOf(await channels.verify(request, askerOf(call)));
-        return events ? events.aroundVerify(eventsOf(call, request), verify) : verify();
+        return events ? events.aroundVerify(eventsOf(call, subjectOf(request)), verify) : verify();
       };
       return { ok: true, network, ask };
     },
@@ -67,24 +75,24 @@ export function channelEndpoints(
       const ask = (call: Request) => {
         const settle = async () =>
           settleAnswerOf(await channels.settle(request, askerOf(call)), network);
-        return events ? events.aroundSettle(eventsOf(call, request), settle) : settle();
+        return events ? events.aroundSettle(eventsOf(call, subjectOf(request)), settle) : settle();
       };
       return { ok: true, network, ask };
     },
   };
 }
 
-function eventsOf(
-  call: Request,
-  { paymentPayload: { payload }, paymentRequirements }: ChannelSettlement | ChannelVerification,
-) {
+function subjectOf({
+  paymentPayload: { payload },
+  paymentRequirements,
+}: ChannelSettlement | ChannelVerification): EventSubject {
   const { network, asset } = paymentRequirements;
   const about: EventSubject = { network, asset, payload: payload.type };
   if ("voucher" in payload) {
     about.channel = payload.voucher.channelId;
     about.payer = payload.channelConfig.payer;
   }
-  return { callback: call.get(headerName.eventCallback), request: about };
+  return about;
 }
 
 type WireState = ReturnType<typeof formatChannelState>;

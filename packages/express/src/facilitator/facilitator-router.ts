@@ -110,13 +110,14 @@ export function facilitatorRouter(
   const { hostedChannels } = facilitator;
   const usualBytes = (hostedChannels === undefined ? 64 : 256) * 2 ** 10;
   const { maxRequestBytes = usualBytes, onError = writeError, clientKey, caller } = options;
+  const eventsOf = readEventCall(clientKey);
   const { maxPaidRequests = defaultLimits.maxPaidRequests } = options;
   const limits = { ...defaultLimits, maxPaidRequests };
   const events = options.events && createEvents(options.events, facilitator);
   const receive = receiveBody({ maxRequestBytes, clientKey });
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
-  const channels = channelEndpoints(hostedChannels, { caller, events });
+  const channels = channelEndpoints(hostedChannels, { caller, events, eventsOf });
 
   post("/verify", { ...verification, readChannel: channels.verify, spare: 0 }, (call, read) => {
     // A facilitator in this process may return more than the wire format holds.
@@ -229,13 +230,18 @@ export function facilitatorRouter(
   }
 }
 
+/** The receiver of a call's events, its client, and their subject. */
+function readEventCall(clientKey: ClientKey | undefined) {
+  return <Subject>(call: Request, request: Subject) => ({
+    callback: call.get(headerName.eventCallback),
+    limitKey: limitKeyOf(call, clientKey),
+    request,
+  });
+}
+
 function createEvents(options: EventOptions, news: Partial<SettlementNews>): PaymentEvents {
   const sender = createEventSender(options);
   return createPaymentEvents({ sender, news, signal: options.signal });
-}
-
-function eventsOf(call: Request, request: FacilitatorRequest) {
-  return { callback: call.get(headerName.eventCallback), request };
 }
 
 /** The reason of an answer that no payment follows; `undefined` of a good one. */
