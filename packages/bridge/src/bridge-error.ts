@@ -49,10 +49,7 @@ export type BridgeErrorCode =
   | "signing_failed"
   /** The contracts refuse this transfer; the message has their words. */
   | "refused_by_contract"
-  /**
-   * Every node refused the signed transaction, of two hosts at least; for an approval, one host is
-   * enough.
-   */
+  /** Every node refused the signed approval. No token has moved. */
   | "rejected_by_node"
   /** The approval was mined, and reverted. No token has moved. */
   | "approval_reverted"
@@ -68,7 +65,7 @@ export type BridgeErrorCode =
   | "send_reverted"
   /**
    * The transaction `hash` was signed and may have been sent. Its fate is unknown, or reported by
-   * one host alone.
+   * one host alone. Or the nodes refused it, and one may have kept it.
    */
   | "outcome_unclear"
   /**
@@ -76,7 +73,7 @@ export type BridgeErrorCode =
    * token, and never will.
    */
   | "replaced"
-  /** The transaction to track sends nothing through the contracts of its chain. */
+  /** By every node, the transaction to track sends nothing through the contracts of its chain. */
   | "not_a_transfer"
   /** The target chain cannot be watched: it is no EVM chain, or no RPC URL was given for it. */
   | "target_not_watchable"

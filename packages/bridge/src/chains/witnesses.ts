@@ -9,8 +9,28 @@ export interface ChainNode {
 }
 
 /** Returns whether nodes are of two hosts at least, so that one can contradict the other. */
-export function hasWitnesses(nodes: readonly ChainNode[]): boolean {
+function hasWitnesses(nodes: readonly ChainNode[]): boolean {
   return new Set(nodes.map(({ operator }) => operator)).size > 1;
+}
+
+/**
+ * Returns whether nodes of two hosts confirm a claim. A node that fails is no witness. One host is
+ * believed only where no other is named.
+ *
+ * @param confirms asks one node
+ */
+export async function isWitnessed(
+  nodes: readonly ChainNode[],
+  confirms: (client: PublicClient) => Promise<boolean>,
+): Promise<boolean> {
+  if (!hasWitnesses(nodes)) return true;
+  const witnesses = await Promise.all(
+    nodes.map(async ({ operator, client }) => {
+      const isConfirmed = await confirms(client).catch(() => false);
+      return isConfirmed ? [operator] : [];
+    }),
+  );
+  return new Set(witnesses.flat()).size > 1;
 }
 
 /**

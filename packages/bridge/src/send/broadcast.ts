@@ -30,14 +30,21 @@ export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
 
 /**
  * Broadcasts through a pool, which knows whether an endpoint that failed may have seen the
- * transaction. After one node's refusal, the bytes go to every node by itself. The refusing node
- * may lie, and keep the bytes to execute them later.
+ * transaction. After one node's answer, the bytes go to every node by itself. A node that refuses
+ * or accepts them may lie, and keep them to execute them later.
  */
 export function broadcastThroughPool(pool: RpcPool): Broadcast {
   return async (raw) => {
     const first = await broadcastTo(pool, raw);
-    if (first.outcome !== "rejected" || pool.endpoints.length === 1) return first;
-    const results = await Promise.all(pool.endpoints.map((node) => broadcastTo(node, raw)));
+    if (pool.endpoints.length === 1) return first;
+    if (first.outcome === "unsent" || first.outcome === "limited") return first;
+    const sent = Promise.all(pool.endpoints.map((node) => broadcastTo(node, raw)));
+    if (first.outcome !== "rejected") {
+      // No answer of theirs changes this outcome, and one may take its time.
+      sent.catch(() => undefined);
+      return first;
+    }
+    const results = await sent;
     if (results.some(({ outcome }) => outcome === "accepted")) return { outcome: "accepted" };
     const refusals = results.flatMap((each) => ("details" in each ? [each.details] : []));
     // A node that was not reached may hold it by way of another one.

@@ -94,7 +94,7 @@ export async function makeTransfer(
     const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
     const terms = { chainId, step, gas, gasPrice };
     const sending = sendStep({ connection: source, signer, ...terms, signal, onSigned });
-    const hash = await sending.catch(state === "sending" ? requireRefusal : denyMovement);
+    const hash = await sending.catch(state === "sending" ? denyRefusal : denyMovement);
     const offered = gas * maxPerGas(gasPrice);
     committed += offered;
     // An approval moves no token, so an abort may end the wait for it.
@@ -106,15 +106,6 @@ export async function makeTransfer(
     // A rollup's fee for data is not bounded by the transaction.
     if (cost > offered) committed += cost - offered;
     return receipt;
-  };
-
-  /** A refused send is certain only with a second host: the refusing host may have kept it. */
-  const requireRefusal = (error: unknown): never => {
-    const isRefused = error instanceof BridgeError && error.code === "rejected_by_node";
-    if (isRefused && error.hash !== undefined) {
-      requireWitnesses(source.nodes, { claim: error.message, hash: error.hash });
-    }
-    throw error;
   };
 
   /**
@@ -170,6 +161,17 @@ function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer 
     const text = `The send ${hash} is in a block, but ${contract} emitted no event for it`;
     throw new BridgeError("outcome_unclear", text, { cause, hash });
   }
+}
+
+/**
+ * A refused send is valid until its nonce is used. One of the hosts may have kept it, and may send
+ * it later, however many refused it.
+ */
+function denyRefusal(error: unknown): never {
+  if (!(error instanceof BridgeError) || error.code !== "rejected_by_node") throw error;
+  const { hash } = error;
+  const text = `${error.message}. A host that refused it may have kept it, and send it later: track it before sending again`;
+  throw new BridgeError("outcome_unclear", text, { hash });
 }
 
 /** An approval moves no token, not even if a host has kept it and sends it later. */

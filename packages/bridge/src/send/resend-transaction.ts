@@ -12,6 +12,8 @@ import type { BridgeContext } from "../bridge-options.ts";
 import { askChain } from "../chains/ask-chain.ts";
 import type { SourceChain } from "../chains/source-chain.ts";
 import { requireWitnesses } from "../chains/witnesses.ts";
+import { readReceipt } from "../track/read-receipt.ts";
+import { alreadyKnown } from "./send-step.ts";
 
 /** Grace time of a replaced nonce: endpoints may lag behind one another. */
 const replacedAfterMs = 60_000;
@@ -21,8 +23,8 @@ const replacedAfterMs = 60_000;
  * which can move tokens once only. It detects when that cannot happen any more.
  *
  * It throws BridgeError `replaced` when every node reports another transaction with its nonce for a
- * minute. That takes two hosts at least. It throws `outcome_unclear` when the nodes of one host
- * alone report it, and `rpc_unavailable`.
+ * minute. None may have this one in a block. That takes two hosts at least. It throws
+ * `outcome_unclear` when the nodes of one host alone report it, and `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
@@ -32,19 +34,29 @@ export async function createResender(
 ): Promise<() => Promise<void>> {
   const { source, hash, transaction } = options;
   const { sender: address, nonce } = await readSigned(options);
-  /** True if a node has the bytes, may have them, or refused them for good. */
+  /** True if a node has the bytes, or may have them. Refused ones may be accepted later. */
   let isSent = false;
   let replacedSince: number | undefined;
 
+  /** Its own execution uses the nonce as well, and one node may deny it. */
+  async function isMined(): Promise<boolean> {
+    const asked = source.nodes.map(({ client }) => readReceipt(client, hash));
+    const receipts = await Promise.all(asked);
+    return receipts.some((receipt) => receipt !== undefined);
+  }
+
   return async function resend() {
     if (!isSent) {
-      const { outcome } = await source.broadcast(transaction);
-      isSent = outcome !== "unsent" && outcome !== "limited";
+      const result = await source.broadcast(transaction);
+      isSent =
+        result.outcome === "accepted" ||
+        result.outcome === "unknown" ||
+        ("details" in result && alreadyKnown.test(result.details));
     }
     const asked = source.nodes.map(({ client }) => client.getTransactionCount({ address }));
     const next = await askChain("the nonce", Promise.all(asked));
     // One node that is behind, or one that is honest, is enough to go on.
-    if (Math.min(...next) <= nonce) {
+    if (Math.min(...next) <= nonce || (await isMined())) {
       replacedSince = undefined;
       return;
     }

@@ -64,7 +64,7 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
 }
 
 /** Node errors for a known transaction: from an attempt whose answer was lost. */
-const alreadyKnown =
+export const alreadyKnown =
   /already\s*known|known transaction|already imported|already (exists )?in (the )?(mem)?pool/i;
 
 /** Node errors for a fault on the way, or within: such an answer refuses nothing. */

@@ -14,7 +14,8 @@ import type { Address, Hash, Hex } from "viem";
  * Reported by `track`:
  * - `pending`: the transfer is in no block of the source chain, or not any more.
  * - `in_flight`: the tokens have left the source chain, and are not on the target chain.
- * - `received`: they are on the target chain, in a block that is not deep enough yet.
+ * - `received`: they are on the target chain, in a block that is not deep enough yet, or not
+ *   confirmed by nodes of two hosts of each chain.
  * - `delivered`: they are on the target chain, deep enough.
  */
 export type TransferProgress =
@@ -86,12 +87,15 @@ export function describeWhereabouts(progress: TrackedProgress): string {
         ` track the same hash again, or look at https://layerzeroscan.com/tx/${progress.hash}`
       );
     case "received":
+      return `${describeArrival(progress)}: not deep enough, or not confirmed by nodes of two hosts of each chain`;
     case "delivered":
-      return (
-        `The tokens are on ${progress.targetChain} since transaction ${progress.targetHash}` +
-        ` in block ${progress.targetBlock}, with ${progress.confirmations} confirmations`
-      );
+      return describeArrival(progress);
   }
+}
+
+function describeArrival(arrival: Arrival): string {
+  const { targetChain, targetHash, targetBlock, confirmations } = arrival;
+  return `The tokens are on ${targetChain} since transaction ${targetHash} in block ${targetBlock}, with ${confirmations} confirmations`;
 }
 
 function upTo(block: bigint | undefined): string {

@@ -12,8 +12,8 @@ const answerSchema = z.looseObject({ id: z.number() });
 export type RpcProxyCall = z.infer<typeof callSchema>;
 
 /**
- * Fate of a call: the node's answer, an answer to other parameters, another answer, an error, or a
- * broken connection.
+ * Fate of a call: the node's answer, one to other parameters, another one, or one without the node;
+ * an error, or a broken connection.
  */
 export type Verdict =
   | "forward"
@@ -21,7 +21,8 @@ export type Verdict =
   | "drop"
   | RpcRefusal
   | { params: unknown[] }
-  | { answer: (given: unknown) => unknown };
+  | { answer: (given: unknown) => unknown }
+  | { result: unknown };
 
 interface RpcRefusal {
   error: { code: number; message: string; data?: string };
@@ -59,6 +60,7 @@ export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
       if (verdict === "lose answer") throw new Error("lost");
       return given;
     }
+    if ("result" in verdict) return { jsonrpc: "2.0", id: call.id, result: verdict.result };
     if ("params" in verdict) return forward({ ...call, params: verdict.params });
     if ("answer" in verdict) {
       const given = await forward(call);

@@ -1,5 +1,5 @@
 import { getChainPreset } from "@coinslot/chain";
-import { type Address, type Hash, slice } from "viem";
+import { type Address, type Hash, type Hex, slice, type TransactionReceipt } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
 import { askChain } from "../chains/ask-chain.ts";
@@ -12,7 +12,8 @@ import {
   type InFlight,
   type TrackedProgress,
 } from "../send/transfer-progress.ts";
-import { isConfirmed } from "./confirm-delivery.ts";
+import { isArrived } from "./confirm-arrival.ts";
+import { isDeparted } from "./confirm-departure.ts";
 import { findBlockBefore } from "./find-block.ts";
 import { createDeliveryFinder, type DeliveryFinder } from "./find-delivery.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
@@ -25,7 +26,9 @@ import { readReceipt } from "./read-receipt.ts";
 const clockToleranceSeconds = 600n;
 
 interface Watch {
-  guid: string;
+  guid: Hex;
+  /** Of the source contract on the target chain, in 32 bytes. */
+  peer: Hex;
   /** Of the target chain, as the nodes are. */
   contract: Address;
   nodes: readonly ChainNode[];
@@ -82,14 +85,13 @@ export function createTransferReader(
       rescan,
       isWanted,
     });
-    return { guid, contract, nodes, finder, confirmations };
+    return { guid, peer, contract, nodes, finder, confirmations };
   }
 
   return async function readTransfer() {
     const receipt = await readReceipt(source.client, hash);
     if (receipt === undefined) return { state: "pending", hash };
-    if (receipt.status === "reverted") await requireAgreement(source, hash);
-    const sent = findSent(receipt, contracts);
+    const sent = await requireSent(source, receipt, contracts);
     const departure = {
       hash,
       guid: sent.guid,
@@ -101,25 +103,55 @@ export function createTransferReader(
     const inFlight: InFlight = { state: "in_flight", ...departure, searchedTo: undefined };
     // After a reorganisation, the same transaction may send another message.
     if (watch?.guid !== sent.guid) watch = await watchFor(sent, inFlight);
-    const { guid, contract, nodes, finder, confirmations } = watch;
+    const { guid, peer, contract, nodes, finder, confirmations } = watch;
     const delivery = await finder.find();
     if (delivery === undefined) return { ...inFlight, searchedTo: finder.head() };
+    const { sourceBlock } = departure;
     const isDelivered =
       delivery.confirmations >= confirmations &&
-      (await isConfirmed(nodes, { delivery, contract, guid, confirmations }));
+      (await isDeparted(source.nodes, { hash, contracts, sent, sourceBlock, peer })) &&
+      (await isArrived(nodes, { delivery, contract, guid, confirmations }));
     return { state: isDelivered ? "delivered" : "received", ...departure, ...delivery };
   };
 }
 
 /**
- * A reverted transfer invites another one, so every node has to report it, of two hosts at least.
+ * The transfer that a transaction has sent. One that reverted or has sent nothing invites another,
+ * so every node has to report that. A revert needs two hosts at least.
+ *
+ * @throws BridgeError `send_reverted`, `not_a_transfer`, `outcome_unclear`, `rpc_unavailable`
  */
-async function requireAgreement({ nodes }: SourceChain, hash: Hash): Promise<void> {
-  requireWitnesses(nodes, { claim: `The transaction ${hash} reverted`, hash });
+async function requireSent(
+  { nodes }: SourceChain,
+  receipt: TransactionReceipt,
+  contracts: readonly Address[],
+): Promise<SentTransfer> {
+  const found = trySent(receipt, contracts);
+  if (!(found instanceof BridgeError)) return found;
+  const hash = receipt.transactionHash;
+  if (found.code === "send_reverted") {
+    requireWitnesses(nodes, { claim: `The transaction ${hash} reverted`, hash });
+  }
   const receipts = await Promise.all(nodes.map(({ client }) => readReceipt(client, hash)));
-  if (receipts.every((receipt) => receipt?.status === "reverted")) return;
-  const text = `Not every RPC endpoint reports ${hash} as reverted`;
-  throw new BridgeError("rpc_unavailable", text);
+  const agrees = (each: TransactionReceipt | undefined) => {
+    const other = each && trySent(each, contracts);
+    return other instanceof BridgeError && other.code === found.code;
+  };
+  if (receipts.every(agrees)) throw found;
+  const state = found.code === "send_reverted" ? "reverted" : "sending no transfer";
+  throw new BridgeError("rpc_unavailable", `Not every RPC endpoint reports ${hash} as ${state}`);
+}
+
+function trySent(
+  receipt: TransactionReceipt,
+  contracts: readonly Address[],
+): SentTransfer | BridgeError {
+  try {
+    return findSent(receipt, contracts);
+  } catch (error) {
+    if (error instanceof BridgeError) return error;
+    throw error;
+  }
 }
 
 function notWatchable(inFlight: InFlight): BridgeError {
