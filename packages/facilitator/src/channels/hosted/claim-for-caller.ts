@@ -3,6 +3,7 @@ import { type CallerCall, readCall } from "../../ledger/channels/caller-calls.ts
 import type { ChannelReading } from "../../ledger/channels/channel-state.ts";
 import { gasOfClaims } from "../claims/send-claims.ts";
 import { type RefusedRow, tryClaims, tryElsewhere } from "../claims/try-claims.ts";
+import { type ChannelVotes, isUnanimous, readByEach } from "../watch/read-by-each.ts";
 import { authorize, signBy } from "./authorize.ts";
 import { type CallerRow, digestOf, encodeClaim, longSignature, rowsOf } from "./claim-rows.ts";
 import { divideClaim, joinAnswers } from "./divide-claim.ts";
@@ -17,6 +18,8 @@ type Claim = Extract<ChannelOperation, { type: "claim" }>;
 const refusedRows = "invalid_batch_settlement_evm_claim_simulation_failed";
 /** As long as an answer's message may be. */
 const maxMessage = 1_024;
+/** Rows of a call are not claimed by it again within this time, while a node shows them as paid. */
+const recentMs = 600_000;
 
 /**
  * Claims vouchers of a caller's channels in one transaction. Each row is tried alone. Where this
@@ -126,17 +129,44 @@ async function findUnpaid(
 ): Promise<{ rows: CallerRow[]; isUrgent: boolean } | ChannelCallAnswer> {
   const ids = rows.map(({ channelId }) => channelId);
   const readings = await readAll(network, ids, await readHead(network));
-  const unpaid = rows.filter((row, index) => !isPaid(row, readings[index]));
-  const isUrgent = rows.some((row, index) => {
-    const reading = readings[index];
-    return reading !== undefined && !isPaid(row, reading) && takesOf(reading, row);
+  const paid = rows.filter((row, index) => isPaid(row, readings[index]));
+  const votes = await readVotes(network, paid, known);
+  const unpaid = rows.filter((row) => {
+    const ofRow = votes.get(row.channelId);
+    const isDisputed = ofRow !== undefined && !isUnanimous(ofRow, (each) => isPaid(row, each));
+    return isDisputed || !paid.includes(row);
   });
+  const isUrgent = rows.some((row, index) =>
+    [readings[index], ...(votes.get(row.channelId)?.readings ?? [])].some(
+      (each) => each !== undefined && !isPaid(row, each) && takesOf(each, row),
+    ),
+  );
   if (unpaid.length > 0) return { rows: unpaid, isUrgent };
   const served = await readServed(network, sumOfClaims(rows));
   const deep = served && (await readAll(network, ids, served));
   const transaction = known?.state === "done" ? known.hash : undefined;
   const isDone = deep !== undefined && rows.every((row, index) => isPaid(row, deep[index]));
   return isDone ? { state: "done", transaction } : { state: "pending", transaction };
+}
+
+/**
+ * Channels of rows that one node shows as paid, as each endpoint has them. That node may hold up a
+ * claim until the payer's withdrawal ends. A claim that is paid already costs its gas alone. So
+ * rows that this call has claimed just now are not asked for: a request is repeated without cost.
+ */
+async function readVotes(
+  { escrow }: HostedNetwork,
+  paid: readonly CallerRow[],
+  known: CallerCall | undefined,
+): Promise<ReadonlyMap<Hex, ChannelVotes>> {
+  const { context, settlement } = escrow;
+  // With one endpoint, its word decides.
+  if (settlement.network.rpc.endpoints.length < 2) return new Map();
+  const isRecent =
+    known?.state === "done" && Math.abs(context.ledger.now() - known.createdAt) < recentMs;
+  const wasSent = ({ channelId }: CallerRow) => isRecent && !known.leftOut?.includes(channelId);
+  const asked = paid.filter((row) => !wasSent(row)).map(({ channelId }) => channelId);
+  return readByEach(escrow, { ids: [...new Set(asked)] });
 }
 
 function isPaid({ totalClaimed }: CallerRow, reading: ChannelReading | undefined): boolean {
