@@ -184,9 +184,9 @@ interface RevertedTable {
 }
 
 /**
- * A receiver that watches an address of a retracted transfer, and was not sent its inclusion. The
- * transfer is from before the address was watched, or was read without events. Included again, it
- * is not sent either.
+ * A receiver that watches an address of a transfer of a retracted final block, and was not sent its
+ * inclusion. The transfer is from before the address was watched, or was read without events.
+ * Included again, it is not sent either.
  */
 interface UnsentTable {
   token_id: number;

@@ -15,6 +15,8 @@ export interface ToldToken {
   startBlock: number;
   /** Transfers below this block are new to no receiver. */
   toldFrom: number;
+  /** The last final block of its chain. */
+  finalTo: number;
 }
 
 /** The tokens of some rows, those included that are not configured any more. */
@@ -34,6 +36,7 @@ export async function findTokens(
       "token.name as token",
       "token.address",
       sql<number>`coalesce(chain.told_from, chain.announced_from, 0)`.as("toldFrom"),
+      sql<number>`coalesce(chain.finalized_number, -1)`.as("finalTo"),
     ])
     .where("token.id", "in", ids)
     .execute();

@@ -289,6 +289,25 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     expect((await index.eventsOf()).slice(2)).toEqual(["included e 5"]);
   });
 
+  it("is sent where an ordinary reorganisation moves it, although it came before its address was watched", async () => {
+    const index = await openIndex(await createUrl());
+    await index.watch("whk_b");
+    await index.include(1, "1", [{ transaction: "z", to: other }]);
+    await index.finalise(1);
+    await index.include(2, "2", [{ transaction: "a" }]);
+    // Read without events, as for a token that is added.
+    await index.include(3, "3", [{ transaction: "b" }], false);
+    await index.watch();
+    await index.rollBackTo(1);
+    await index.include(2, "4", []);
+    await index.include(3, "5", [{ transaction: "a" }, { transaction: "b", log: 1 }]);
+    await index.verify(3);
+    await index.finalise(3);
+    const events = ["included a 5", "included b 5", "final a 5", "final b 5"];
+    expect(await index.eventsOf()).toEqual(events);
+    expect(await index.eventsOf("whk_b")).toEqual(["included a 2", "reverted a 2", ...events]);
+  });
+
   it("is not sent after a rewind where it is from before its address was watched", async () => {
     const index = await openIndex(await createUrl());
     const old = [{ transaction: "a" }, { transaction: "a", log: 1 }];
@@ -296,6 +315,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await index.watch();
     await index.watch("whk_b");
     await index.include(2, "2", [{ transaction: "b" }]);
+    await index.finalise(2);
     await index.rollBackTo(0);
     // Watched while its transfers are not indexed: these are new to it.
     await index.watch("whk_a", [other]);
@@ -327,6 +347,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await index.watch("whk_a", [other]);
     await index.include(1, "1", [{ transaction: "a", from: other }]);
     await index.watch();
+    await index.finalise(1);
     await index.rollBackTo(0);
     await index.include(1, "2", [{ transaction: "a", from: other }]);
     const { rows } = await sql<{ payload: string }>`
@@ -341,6 +362,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await index.watch();
     await index.include(1, "1", [{ transaction: "a" }], false);
     await index.include(2, "2", [{ transaction: "b" }]);
+    await index.finalise(2);
     await index.rollBackTo(0);
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.include(2, "2", [{ transaction: "b" }]);
@@ -351,6 +373,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     const index = await openIndex(await createUrl());
     await index.include(1, "false", [{ transaction: "a" }]);
     await index.watch();
+    await index.finalise(1);
     await index.mend(1, "1", [{ transaction: "a" }, { transaction: "b", log: 1 }]);
     expect(await index.eventsOf()).toEqual(["included b 1"]);
   });
@@ -360,6 +383,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     const { database } = index;
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.watch();
+    await index.finalise(1);
     await index.rollBackTo(0);
     const forget = () =>
       database.transaction((tx) => forgetUnsent(tx, database.dialect, { keptMs: -1, limit: 1 }));
@@ -419,6 +443,7 @@ describe.each(engines)("events of transfers on $engine", ({ createUrl }) => {
     await index.watch("whk_b");
     await index.include(1, "1", [{ transaction: "a" }]);
     await index.watch();
+    await index.finalise(1);
     const { database } = index;
     for (const kind of ["retraction", "transfer"])
       await sql`

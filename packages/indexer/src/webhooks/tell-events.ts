@@ -88,7 +88,9 @@ async function tell(
   for (const row of rows) {
     const token = tokens.get(row.token_id);
     if (row.kind === "retraction") {
-      const added = unsentOf(row, { watchers, sent: news.toldAt(row) });
+      // Above finality an ordinary reorganisation moves it: it is new to those who watch by then.
+      const isFinal = token !== undefined && blockOfPosition(row.position) <= token.finalTo;
+      const added = isFinal ? unsentOf(row, { watchers, sent: news.toldAt(row) }) : [];
       for (const each of added) unsent.add(each);
       left.push(...added);
       news.retract(row);
