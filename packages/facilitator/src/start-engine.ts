@@ -123,7 +123,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (failures.length > 0) throw failures[0];
   }
   try {
-    const problems = await checkGenesis(opened.value.database, options.chains);
+    const problems = await checkGenesis(opened.value.database, options.chains, logger);
     if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
     const parts = await startParts(options, {
       processId,

@@ -7,40 +7,48 @@ const used = ["payments", "transactions", "archived_payments"] as const;
 
 /**
  * Keeps the hash of a network's first block. It is kept once; a ledger without payments and
- * transactions on the network takes another one instead.
+ * transactions on the network takes another one instead. None is kept where endpoints differ.
  *
- * @returns the hash of the chain that the ledger's payments are on
+ * @param hashes as endpoints show it, each once
+ * @returns the hash of the chain that the ledger's payments are on; `undefined` where it is none
+ * of theirs yet, and they differ
  */
 export function keepGenesis(
   database: Database<LedgerSchema>,
-  { network, hash }: { network: Network; hash: Hex },
-): Promise<Hex> {
+  { network, hashes }: { network: Network; hashes: readonly Hex[] },
+): Promise<Hex | undefined> {
+  const [first, ...others] = hashes;
+  const agreed = others.length === 0 ? first : undefined;
   return createWriter(database).write(async (transaction) => {
-    await transaction
-      .insertInto("chains")
-      .values({ network, genesis_hash: hash })
-      .onConflict((conflict) => conflict.column("network").doNothing())
-      .execute();
-    const { genesis_hash: kept } = await transaction
+    if (agreed !== undefined) {
+      await transaction
+        .insertInto("chains")
+        .values({ network, genesis_hash: agreed })
+        .onConflict((conflict) => conflict.column("network").doNothing())
+        .execute();
+    }
+    const row = await transaction
       .selectFrom("chains")
       .select("genesis_hash")
       .where("network", "=", network)
-      .executeTakeFirstOrThrow();
-    if (kept === hash) return kept;
+      .executeTakeFirst();
+    const kept = row?.genesis_hash;
+    if (kept === undefined || hashes.includes(kept)) return kept;
     for (const table of used) {
-      const row = await transaction
+      const found = await transaction
         .selectFrom(table)
         .select("id")
         .where("network", "=", network)
         .limit(1)
         .executeTakeFirst();
-      if (row !== undefined) return kept;
+      if (found !== undefined) return kept;
     }
+    if (agreed === undefined) return undefined;
     await transaction
       .updateTable("chains")
-      .set({ genesis_hash: hash })
+      .set({ genesis_hash: agreed })
       .where("network", "=", network)
       .execute();
-    return hash;
+    return agreed;
   });
 }

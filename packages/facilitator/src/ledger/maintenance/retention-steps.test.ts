@@ -382,7 +382,7 @@ describe.each(engines)("retention in a ledger on %s", (engine) => {
   });
 
   it("keeps the ledger on the chain of its payments, archived or forgotten", async () => {
-    const keep = (hash: Hex) => keepGenesis(opened.database, { network, hash });
+    const keep = (hash: Hex) => keepGenesis(opened.database, { network, hashes: [hash] });
     await keep(hash(1));
     const { id, token } = await settle();
     await deliverPayment(ledger, token);
