@@ -49,7 +49,7 @@ const maxEndsMs = 1_200_000;
 
 /** Ends of failed payments. */
 export interface Ends {
-  /** Executed, by the logs of an endpoint that two others do not contradict. */
+  /** Executed, by the logs of an endpoint that two others do not, and will not, contradict. */
   found: Map<OrderedPayment, Execution>;
   /** Over at each endpoint that has a say. */
   over: OrderedPayment[];
@@ -61,7 +61,7 @@ export interface Ends {
  * up. So does one that is behind the end of the payment's time: ten minutes at most.
  *
  * An execution that one endpoint shows counts against a single other. It does not against two at
- * which the payment is unused, past its time.
+ * which the payment is unused, past its time. One that may still be the second is waited for.
  */
 export async function findEnds(
   watch: EndsWatch,
@@ -84,9 +84,10 @@ export async function findEnds(
     const execution = words.find((word) => typeof word === "object");
     const unused = words.filter((word) => word === "unused").length;
     const isOver = unused > 0 || words.includes("over");
+    const isOpen = words.includes("open");
     if (execution === undefined) {
-      if (isOver && !words.includes("open")) ends.over.push(payment);
-    } else if (unused < 2) ends.found.set(payment, execution);
+      if (isOver && !isOpen) ends.over.push(payment);
+    } else if (unused === 0 || (unused === 1 && !isOpen)) ends.found.set(payment, execution);
   }
   return ends;
 }

@@ -314,18 +314,23 @@ it.each([
 });
 
 it.each([
-  ["is not confirmed beside two others", 2, "failed"],
-  ["is confirmed beside a single other", 1, "confirmed"],
+  ["is not confirmed beside two others", 2, [], "failed"],
+  ["is not confirmed beside two others, one of which fails in the first look", 2, [1], "failed"],
+  ["is confirmed beside a single other", 1, [], "confirmed"],
 ] as const)(
   "a failed payment that the last endpoint alone shows as executed %s",
-  async (_, others, state) => {
+  async (_, others, failing, state) => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
     const fork = await startDevnet();
     onTestFinished(() => fork.stop());
     const rpcUrls: string[] = [];
-    for (let count = 0; count < others; count += 1) {
-      const proxy = await startNodeProxy(devnet.rpcUrl, (__, ask) => ask());
+    let isFirstLook = true;
+    for (let index = 0; index < others; index += 1) {
+      const fails = failing.some((each) => each === index);
+      const proxy = await startNodeProxy(devnet.rpcUrl, async (__, ask) =>
+        fails && isFirstLook ? { error: { code: -32603, message: "Internal error" } } : ask(),
+      );
       onTestFinished(() => proxy.close());
       rpcUrls.push(proxy.url);
     }
@@ -338,6 +343,9 @@ it.each([
     await fork.mine(5);
 
     await look(await devnet.client.getBlockNumber());
+    isFirstLook = false;
+    await devnet.mine();
+    await look(await devnet.client.getBlockNumber({ cacheTime: 0 }));
 
     expect(await stateOf(ledger, id)).toBe(state);
     const watched = await findFailed(ledger, { network: devnet.network, limit: 10 });
