@@ -21,7 +21,6 @@ export { appendEvents, type DirectedEvent } from "./outbox/append-events.ts";
 export { type ClaimedDelivery, claimDeliveries } from "./outbox/claim-deliveries.ts";
 export { type Conclusion, concludeDeliveries } from "./outbox/conclude-deliveries.ts";
 export { type EventSource, eventStatements, isWanted } from "./outbox/event-statements.ts";
-export { giveUpUntaken } from "./outbox/give-up-untaken.ts";
 export { healClock } from "./outbox/heal-clock.ts";
 export {
   type DeadDelivery,

@@ -2,6 +2,7 @@ import { systemClock } from "@coinslot/chain";
 import { listEndpoints } from "@coinslot/storage";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { createManualClock } from "../../../chain/src/testing/manual-clock.ts";
 import { readSettlementOptions } from "../configuration/settlement-options.ts";
 import { readWebhooks, type WebhookOptions } from "../configuration/webhook-options.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
@@ -16,6 +17,7 @@ import { copyMigratedLedger } from "../testing/migrated-ledger.ts";
 import { engines } from "../testing/settling-devnet.ts";
 import { openWebhookReceiver, webhookSecret } from "../testing/webhook-receiver.ts";
 import { startWebhooks } from "./start-webhooks.ts";
+import { watchBacklog } from "./watch-backlog.ts";
 
 /** Longest wait for a condition, on a busy machine. */
 const patience = { timeout: 30_000, interval: 5 };
@@ -307,22 +309,6 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
     expect(receiver.received[1]).toEqual(receiver.received[0]);
   });
 
-  it("are dead where no process has delivered them for 120 days", async () => {
-    const ledger = await openTestLedger();
-    const receiver = await open(() => undefined);
-    const { stop, endpoint } = await start(ledger, [hook(receiver.url)]);
-    await stop();
-    await confirm(ledger, [await queue(ledger)]);
-    await sql`update outbox_events set created_at = created_at - ${121 * 86_400_000}`.execute(
-      ledger.db,
-    );
-    await confirm(ledger, [await queue(ledger)]);
-    await start(ledger, undefined);
-    await expect
-      .poll(() => listEndpoints(ledger), patience)
-      .toMatchObject([{ id: endpoint, pending: 1, dead: 1 }]);
-  });
-
   it("show what waits in the metrics", async () => {
     const ledger = await openTestLedger();
     const receiver = await open(() => undefined);
@@ -336,5 +322,45 @@ describe.each(engines)("the webhooks of a ledger on %s", (engine) => {
       .poll(read, patience)
       .toContain(`coinslot_webhooks_pending{endpoint="${endpoint}"} 2`);
     expect(await read()).toMatch(/coinslot_webhooks_oldest_pending_seconds\{[^}]*\} [6-9]\d/);
+  });
+
+  it("show in the metrics of any process what waits for a receiver that none serves", async () => {
+    const ledger = await openTestLedger();
+    const receiver = await open();
+    const { stop, endpoint } = await start(ledger, [hook(receiver.url)]);
+    await stop();
+    await confirm(ledger, [await queue(ledger)]);
+    const year = 365 * 86_400_000;
+    await sql`update outbox_events set created_at = created_at - ${year}`.execute(ledger.db);
+    const { metrics, ...other } = await start(ledger, undefined);
+    await expect
+      .poll(() => metrics.registry.metrics(), patience)
+      .toMatch(
+        new RegExp(
+          `coinslot_webhooks_oldest_pending_seconds\\{endpoint="${endpoint}"\\} 3153\\d{4}`,
+        ),
+      );
+    await other.stop();
+    // However long that was, the next process that has it in its settings delivers.
+    await start(ledger, [hook(receiver.url)]);
+    await expect.poll(() => receiver.received, patience).toHaveLength(1);
+  });
+
+  it("leave the metrics with their receiver", async () => {
+    const ledger = await openTestLedger();
+    const receiver = await open();
+    const { stop, endpoint } = await start(ledger, [hook(receiver.url)]);
+    await stop();
+    const metrics = createMetrics();
+    const clock = createManualClock();
+    const watching = watchBacklog({ ledger, metrics, clock, logger: silentLogger }, []);
+    onTestFinished(() => watching.stop());
+    const read = () => {
+      clock.advance(15_000);
+      return metrics.registry.metrics();
+    };
+    await expect.poll(read, patience).toContain(`coinslot_webhooks_dead{endpoint="${endpoint}"} 0`);
+    await start(ledger, []);
+    await expect.poll(read, patience).not.toContain(endpoint);
   });
 });

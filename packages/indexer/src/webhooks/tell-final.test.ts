@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@coinslot/chain";
-import { createLeases, listEndpoints } from "@coinslot/storage";
+import { createLeases } from "@coinslot/storage";
 import { sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { createEventSignal } from "../event-signal.ts";
@@ -200,38 +200,4 @@ it("forgets old final transfers at a process without receivers", async () => {
   onTestFinished(() => webhooks.stop());
   const told = () => kysely.selectFrom("indexer_told").select("block_number").execute();
   await expect.poll(told, { timeout: 20_000 }).toEqual([{ block_number: 2 }]);
-});
-
-it("gives up old webhooks at a process without receivers, where no process delivers them", async () => {
-  if (sqlite === undefined) throw new Error("No engine");
-  const index = await openIndex(await sqlite.createUrl());
-  const { kysely } = index.database;
-  await index.watch();
-  await index.watch("whk_b");
-  await index.include(1, "1", [{ transaction: "a" }, { transaction: "b", log: 1 }]);
-  const year = 365 * 86_400_000;
-  await sql`
-    update indexer_outbox_events set created_at = created_at - ${year} where seq <= 2
-  `.execute(kysely);
-  const errors: object[] = [];
-  const webhooks = await startWebhooks({
-    database: index.database,
-    receivers: undefined,
-    events: createEventSignal(),
-    clock: systemClock,
-    now: Date.now,
-    logger: { ...silentLogger, error: (fields) => void errors.push(fields) },
-    onWebhook: () => undefined,
-  });
-  onTestFinished(() => webhooks.stop());
-  const standing = async () =>
-    (await listEndpoints(index.outbox)).map(({ id, pending, dead }) => [id, pending, dead]);
-  await expect.poll(standing, { timeout: 20_000 }).toEqual([
-    ["whk_a", 1, 1],
-    ["whk_b", 1, 1],
-  ]);
-  expect(errors).toEqual([
-    { endpoint: "whk_a", count: 1 },
-    { endpoint: "whk_b", count: 1 },
-  ]);
 });

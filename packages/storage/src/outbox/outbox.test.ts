@@ -5,7 +5,6 @@ import { openTestOutbox, type TestOutbox } from "../testing/outbox.ts";
 import { appendEvent } from "./append-event.ts";
 import { claimDeliveries } from "./claim-deliveries.ts";
 import { type Conclusion, concludeDeliveries } from "./conclude-deliveries.ts";
-import { giveUpUntaken } from "./give-up-untaken.ts";
 import { healClock } from "./heal-clock.ts";
 import { listDead, listEndpoints, readBacklog } from "./list-deliveries.ts";
 import { dropListener, dropLostListeners, takeEvents } from "./listeners.ts";
@@ -292,6 +291,8 @@ describe.each(engines)("an outbox on $engine", ({ createUrl }) => {
     const readPending = async () => (await listEndpoints(outbox)).map(({ pending }) => pending);
     await outbox.advance(90 * day);
     await outbox.change("x", "two");
+    // A clock that was behind for a moment has written it: it ages no earlier one.
+    await sql`update outbox_events set created_at = 0 where seq = 4`.execute(outbox.db);
     while (await pruneDeliveries(outbox, kept));
     expect(await readPending()).toEqual([3, 4]);
     await outbox.advance(1);
@@ -299,43 +300,11 @@ describe.each(engines)("an outbox on $engine", ({ createUrl }) => {
     expect(await readPending()).toEqual([0, 4]);
     expect(await outbox.count("outbox_deliveries")).toBe(4);
     await registerEndpoints(outbox, []);
+    await sql`update outbox_events set created_at = (select now_ms from clock) where seq = 4`.execute(
+      outbox.db,
+    );
     while (await pruneDeliveries(outbox, kept));
     expect(await outbox.count("outbox_events")).toBe(1);
-  });
-
-  it("gives up what no process has claimed for long, and leaves the rest", async () => {
-    const outbox = await openTestOutbox(await createUrl());
-    await registerEndpoints(outbox, [hook("a"), hook("b"), hook("c")]);
-    for (const key of ["x", "y", "z"]) await outbox.change(key, "one");
-    // Triggers take the time of the database.
-    await sql`update outbox_events set created_at = (select now_ms from clock)`.execute(outbox.db);
-    // Claims of a process that dies: of `a`, and later of `b`.
-    await claim(outbox, { limit: 1 });
-    const bounds = { untakenMs: 90 * day, limit: 2 };
-    await outbox.advance(90 * day);
-    expect(await giveUpUntaken(outbox, bounds)).toEqual(new Map());
-    await outbox.advance(1);
-    await claim(outbox, { endpoint: "b" });
-    await registerEndpoints(outbox, [hook("a"), hook("b")]);
-    expect(await giveUpUntaken(outbox, bounds)).toEqual(new Map([["a", 2]]));
-    expect(await giveUpUntaken(outbox, bounds)).toEqual(new Map());
-    await outbox.advance(2 * claimMs);
-    expect(await giveUpUntaken(outbox, bounds)).toEqual(new Map([["a", 1]]));
-    const standing = (await listEndpoints(outbox)).map(({ id, pending, dead }) => [
-      id,
-      pending,
-      dead,
-    ]);
-    expect(standing).toEqual([
-      ["a", 0, 3],
-      ["b", 3, 0],
-      ["c", 3, 0],
-    ]);
-    const [{ error } = { error: "" }] = await listDead(outbox, { limit: 1 });
-    expect(error).toBe("no process delivers to this receiver");
-    const replayed = await replayDeliveries(outbox, { endpoint: "a" }, { after: 0, limit: 10 });
-    expect(replayed.replayed).toBe(3);
-    expect((await claim(outbox)).map(({ key }) => key)).toEqual(["x", "y", "z"]);
   });
 
   it("gives a listener the events since its first call, until it ends or is silent for a minute", async () => {

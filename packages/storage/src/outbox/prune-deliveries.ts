@@ -66,6 +66,9 @@ async function findUnclaimed<Schema>(
   const { rows } = await sql<{ event_seq: number }>`
     select event_seq from ${tableOf(outbox, "deliveries")}
     where event_seq <= ${newest[0].seq} and ${isOfRemoved(outbox)}
+      and (
+        select created_at from ${tableOf(outbox, "events")} where seq = event_seq
+      ) < ${timeOf(outbox)} - ${sql.lit(keptMs)}
     order by event_seq limit ${limit}
   `.execute(outbox.db);
   return rows.map(({ event_seq }) => event_seq);
