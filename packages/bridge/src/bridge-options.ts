@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "@coinslot/chain";
-import type { Address, LocalAccount, PublicClient } from "viem";
+import type { Address, Hash, LocalAccount, PublicClient } from "viem";
 import { parseEvmAddress } from "./addresses/evm-address.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeChain } from "./chains/bridge-chain.ts";
@@ -48,6 +48,8 @@ export interface BridgeContext {
   connections: Connections;
   receiptTimeoutMs: number;
   clock: Clock;
+  /** By transfer, since when its nonce seems used. Waits may be shorter than the grace time. */
+  replacedSince: Map<Hash, number>;
 }
 
 /**
@@ -81,6 +83,7 @@ export function readOptions(options: BridgeOptions): BridgeContext {
     connections: createConnections({ source, targets }),
     receiptTimeoutMs,
     clock: options.clock ?? systemClock,
+    replacedSince: new Map(),
   };
 }
 

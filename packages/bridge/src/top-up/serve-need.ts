@@ -30,8 +30,42 @@ const maxAsked = 3;
 /**
  * Brings the funds for one need, in the turn of its route. `undefined`: the bridge does not go
  * there, or the arrival could not be seen.
+ *
+ * Tokens that have arrived are spent, also where no two hosts confirm it: one may be away. Their
+ * transfer stays stored, and no other is sent.
  */
 export async function serveNeed(
+  context: TopUpContext,
+  targetNeed: TargetNeed,
+  limits: Limits,
+): Promise<boolean | undefined> {
+  try {
+    return await bringFunds(context, targetNeed, limits);
+  } catch (error) {
+    if (await isCovered(context, targetNeed, { owner: limits.payer, error })) return true;
+    throw error;
+  }
+}
+
+/** Returns whether tokens have arrived that no two hosts confirm, and cover the need. */
+async function isCovered(
+  { bridge, confirmations }: TopUpContext,
+  { need, target }: TargetNeed,
+  { owner, error }: { owner: string; error: unknown },
+): Promise<boolean> {
+  if (!(error instanceof BridgeError) || error.code !== "delivery_timeout") return false;
+  const { progress } = error;
+  if (progress?.state !== "received" || progress.confirmations < confirmations) return false;
+  const held = { targetChain: target.key, token: need.asset, owner };
+  try {
+    const balance = await bridge.readTargetBalance({ ...held, notBefore: progress.targetBlock });
+    return balance !== undefined && balance >= need.amount;
+  } catch {
+    return false;
+  }
+}
+
+async function bringFunds(
   context: TopUpContext,
   { need, target }: TargetNeed,
   limits: Limits,

@@ -27,20 +27,21 @@ export async function trackTransfer(
   checkWait("track", options);
   const { hash, transaction, confirmations, signal, onProgress } = options;
   const { timeoutMs = 1_800_000, pollIntervalMs = 2_000 } = options;
-  const { clock } = context;
+  const { clock, replacedSince } = context;
   const deadline = clock.now() + timeoutMs;
   if (!/^0x[0-9a-fA-F]{64}$/.test(hash)) {
     throw new BridgeError("not_a_transfer", "The hash is not 0x and 64 hex digits");
   }
   const contract = checkContractAddress(options.oftContractAddress);
   const source = await findSourceChain(context);
-  const resend = transaction && (await createResender(context, { source, hash, transaction }));
+  const resender = transaction && (await createResender(context, { source, hash, transaction }));
   const isWanted = () => signal?.aborted !== true && clock.now() < deadline;
   const wanted = { source, hash, contract, confirmations, isWanted };
   const read = createTransferReader(context, wanted);
   const poll = async () => {
     const progress = await read();
-    if (progress.state === "pending" && resend) await resend();
+    if (progress.state !== "pending") replacedSince.delete(hash);
+    else if (resender) await resender.resend();
     return progress;
   };
   let known: TrackedProgress | undefined;
@@ -59,17 +60,27 @@ export async function trackTransfer(
       known = progress;
       if (progress.state === "delivered") return progress;
     }
-    if (clock.now() >= deadline || isClosed(outage)) throw tooLate(hash, known, outage);
+    if (clock.now() >= deadline || isClosed(outage)) {
+      const refusal = resender?.refusal();
+      throw tooLate(hash, { known, outage, refusal });
+    }
     await sleep(clock, pollIntervalMs, signal);
   }
 }
 
 function tooLate(
   hash: Hash,
-  known: TrackedProgress | undefined,
-  outage: BridgeError | undefined,
+  last: {
+    known: TrackedProgress | undefined;
+    outage: BridgeError | undefined;
+    refusal: string | undefined;
+  },
 ): BridgeError {
-  const texts = [known && describeWhereabouts(known), outage?.message].filter(Boolean);
+  const { known, outage, refusal } = last;
+  const isPending = known === undefined || known.state === "pending";
+  const refused = isPending && refusal && `No RPC endpoint accepts it: ${refusal}`;
+  const before = [known && describeWhereabouts(known), refused].filter(Boolean).join(". ");
+  const texts = [before, outage?.message].filter(Boolean);
   return new BridgeError("delivery_timeout", texts.join(". Now: "), {
     hash,
     progress: known,

@@ -142,9 +142,13 @@ export function readTargetUrls(
   { to, targetRpcUrl }: { to: string; targetRpcUrl?: string[] },
 ): Record<string, string[]> | undefined {
   if (targetRpcUrl === undefined) return undefined;
-  const isOutsideEvm = usdt0Chains.some(({ key, type }) => key === to && type !== "evm");
   const isFromEnvironment = command.getOptionValueSource("targetRpcUrl") === "env";
-  return isOutsideEvm && isFromEnvironment ? undefined : { [to]: targetRpcUrl };
+  return isOutsideEvm(to) && isFromEnvironment ? undefined : { [to]: targetRpcUrl };
+}
+
+/** Returns whether a chain of the table cannot be watched. */
+export function isOutsideEvm(targetChain: string): boolean {
+  return usdt0Chains.some(({ key, type }) => key === targetChain && type !== "evm");
 }
 
 function collect(value: string, previous: string[] | undefined): string[] {

@@ -5,15 +5,17 @@ import {
   type BridgeResult,
   createBridge,
   type Delivered,
-  usdt0Chains,
+  type TransferProgress,
 } from "@coinslot/bridge";
 import { Command } from "commander";
+import type { Hash, Hex } from "viem";
 import { requireAllowed } from "../allow/require-allowed.ts";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
 import { formatFacts, formatJson, paint, type Terminal } from "../terminal.ts";
 import {
   feeOptions,
+  isOutsideEvm,
   type RequestOptions,
   readRequest,
   readTargetUrls,
@@ -32,6 +34,8 @@ interface SendOptions extends RequestOptions {
   json?: true;
 }
 
+type SignedTransfer = Extract<TransferProgress, { transaction: Hex }>;
+
 /** `coinslot bridge send`: quotes, asks, sends, and waits for the arrival where it can be seen. */
 export function sendCommand(terminal: Terminal): Command {
   const command = new Command("send")
@@ -46,7 +50,8 @@ export function sendCommand(terminal: Terminal): Command {
     `
 The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. It shows the maximum costs, and
 sends nothing that would cost more: then it shows the new figures and asks again, or fails with --yes,
-which needs --max-total-fee. With --target-rpc-url it waits for the arrival. Ends with 3 when tokens may have left: then "coinslot bridge track" looks, before you send again.
+which needs --max-total-fee. With --target-rpc-url it waits for the arrival. Ends with 3 when tokens may
+have left: then run the "coinslot bridge track" that it prints, before you send again.
 
 Example:
   coinslot bridge send --rpc-url https://arb1.arbitrum.io/rpc --to plasma \\
@@ -69,9 +74,19 @@ Example:
       createBridge({ account, rpcUrl, bridgeMaxFee, maxTotalFee, targetRpcUrls });
     await useBridge(create, async (bridge) => {
       const { request, decimals } = await readRequest(bridge, options, account.address);
-      const sent = await agreeAndSend({ bridge, terminal, request, decimals, options });
       const { signal } = terminal;
-      const onProgress = printProgress(terminal);
+      const print = printProgress(terminal);
+      let signed: SignedTransfer | undefined;
+      const onProgress = (progress: TransferProgress) => {
+        if (progress.state === "sending") signed = progress;
+        print(progress);
+      };
+      const parts = { bridge, terminal, request, decimals, options, onProgress };
+      const sent = await agreeAndSend(parts).catch((cause: unknown) => {
+        const isUnclear = cause instanceof BridgeError && cause.moneyMayHaveMoved;
+        if (!isUnclear || signed === undefined) throw cause;
+        throw new UnclearError(`${cause.message}. ${howToTrack(signed, options)}`, { cause });
+      });
       const show = (text: string, delivered?: Delivered) =>
         terminal.out(options.json ? formatJson({ ...sent, delivered }) : text);
       if (targetRpcUrls === undefined) {
@@ -85,7 +100,7 @@ Example:
         show(delivered.targetHash, delivered);
       } catch (cause) {
         const why = cause instanceof Error ? cause.message : String(cause);
-        const text = `The tokens have left, and were not seen to arrive: ${why}. ${howToLook(sent, options)}`;
+        const text = `The tokens have left, and were not seen to arrive: ${why}. ${howToTrack(signed ?? sent, options)}`;
         throw new UnclearError(text, { cause });
       }
     });
@@ -101,10 +116,10 @@ async function agreeAndSend(parts: {
   request: BridgeRequest;
   decimals: number;
   options: SendOptions;
+  onProgress: (progress: TransferProgress) => void;
 }): Promise<BridgeResult> {
-  const { bridge, terminal, request, decimals, options } = parts;
+  const { bridge, terminal, request, decimals, options, onProgress } = parts;
   const { signal } = terminal;
-  const onProgress = printProgress(terminal);
   while (true) {
     const agreed = await bridge.quoteBridge(request);
     const facts = factsOf(agreed, { targetChain: options.to, decimals });
@@ -120,12 +135,21 @@ async function agreeAndSend(parts: {
   }
 }
 
-function howToLook({ hash, guid }: BridgeResult, { to, oft }: SendOptions): string {
-  if (usdt0Chains.find(({ key }) => key === to)?.type !== "evm") {
+function howToLook({ hash, guid }: BridgeResult, options: SendOptions): string {
+  if (isOutsideEvm(options.to)) {
     return `It is LayerZero's message ${guid}: https://layerzeroscan.com/tx/${hash}`;
   }
+  return howToTrack({ hash }, options);
+}
+
+/** The command that follows a transfer. With its bytes, it sends them again while in no block. */
+function howToTrack(
+  { hash, transaction }: { hash: Hash; transaction?: Hex },
+  { to, oft }: SendOptions,
+): string {
   const through = oft === undefined ? "" : ` --oft ${oft}`;
-  return `To see it arrive, with both RPC URLs: coinslot bridge track ${hash} --to ${to}${through}`;
+  const bytes = transaction === undefined ? "" : ` --transaction ${transaction}`;
+  return `To follow it, with the RPC URLs: coinslot bridge track ${hash} --to ${to}${through}${bytes}`;
 }
 
 async function ask(terminal: Terminal): Promise<void> {

@@ -11,6 +11,7 @@ const usageCodes: ReadonlySet<BridgeErrorCode> = new Set<BridgeErrorCode>([
   "invalid_token",
   "invalid_contract",
   "invalid_recipient",
+  "not_a_transfer",
 ]);
 
 /**
