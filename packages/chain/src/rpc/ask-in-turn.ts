@@ -40,8 +40,8 @@ interface Pending {
 /**
  * Failover: asks one endpoint after the other, each with the calls that have no answer yet. A
  * node's error is the answer where it is the chain's word, or where each healthy endpoint returns
- * one: then the first one's. So is a malformed result, where each returns one. A call that must not
- * be repeated moves on only when it was certainly not sent.
+ * one: then the first one's. So is a malformed result, where no endpoint has another answer. A call
+ * that must not be repeated moves on only when it was certainly not sent.
  */
 export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
   const { calls, unavailable } = options;
@@ -104,14 +104,14 @@ function malformed({ name }: RpcEndpoint, { method }: RpcCall): RpcEndpointError
 }
 
 /**
- * Takes the first node's error or malformed result for the answer, if there is one: no other node
- * has a better one.
+ * Takes the first node's error for the answer, else its malformed result: no other node has a
+ * better one. An error goes first, as its caller may know what to do about it.
  */
 function settleRefused(
   { index, failures, refusals }: Pending,
   outcomes: Map<number, RpcOutcome>,
 ): boolean {
-  const [refusal] = refusals;
+  const refusal = refusals.find(({ error }) => error instanceof RpcResponseError) ?? refusals[0];
   if (refusal === undefined) return false;
   const { error, result, endpoint } = refusal;
   outcomes.set(

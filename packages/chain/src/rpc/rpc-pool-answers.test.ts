@@ -173,6 +173,18 @@ describe("a malformed result", () => {
     expect(events).toEqual([]);
   });
 
+  it("gives way to the next one's error: its caller may know what to do about that", async () => {
+    const { first, second, pool } = open({ patienceMs: 60_000 });
+    await pool.ready();
+    first.set(answerMethod("eth_call", "garbage"));
+    second.set(answerError(-32000, "missing trie node"));
+
+    expect(await rejectionOf(pool.request(call))).toMatchObject({
+      name: "RpcResponseError",
+      endpoint: 2,
+    });
+  });
+
   it("of the only endpoint is its caller's to judge", async () => {
     const { first, pool } = open({ onlyFirst: true });
     await pool.ready();

@@ -61,6 +61,7 @@ export async function readChannels(
 ): Promise<Map<Hex, ChannelReading>> {
   const readings = new Map<Hex, ChannelReading>();
   let fault = await readInto(readings, node, question);
+  let refusal: RpcResponseError | undefined;
   const { endpoints = [] } = node.rpc;
   // Without another one, there is no better answer.
   for (const rpc of endpoints.length > 1 ? endpoints : []) {
@@ -70,9 +71,11 @@ export async function readChannels(
       fault = await readInto(readings, { ...node, rpc }, { ...question, ids });
     } catch (error) {
       if (!isNodesFault(error)) throw error;
+      // The block's state may be missing: garbage of another endpoint must not hide that.
+      if (error instanceof RpcResponseError) refusal ??= error;
     }
   }
-  if (fault !== undefined) throw fault;
+  if (fault !== undefined) throw refusal ?? fault;
   return readings;
 }
 

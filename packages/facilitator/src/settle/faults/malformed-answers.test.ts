@@ -34,3 +34,27 @@ it.each([
   expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
   expect(lies).toBeGreaterThan(0);
 });
+
+it("a first node's garbage hides no refusal of the next one's that trials can go around", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  onTestFinished(here.stop);
+  let isLying = false;
+  let refusals = 0;
+  const liar = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) =>
+    isLying && call.method === "eth_call" ? { result: "no hex" } : ask(),
+  );
+  onTestFinished(liar.close);
+  const honest = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params }, ask) => {
+    const [call] = params;
+    const hasTo = typeof call === "object" && call !== null && "to" in call;
+    if (method !== "eth_call" || hasTo) return ask();
+    refusals += 1;
+    return { error: { code: -32_602, message: "invalid argument 0: a call needs a contract" } };
+  });
+  onTestFinished(honest.close);
+  const rpcUrls = [liar.url, honest.url];
+  const facilitator = await here.start({ network: { rpcUrls }, settleTimeoutSeconds: 20 });
+  isLying = true;
+  expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
+  expect(refusals).toBeGreaterThan(0);
+});
