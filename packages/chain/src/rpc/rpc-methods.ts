@@ -14,16 +14,21 @@ export function isRepeatable(method: string): boolean {
 }
 
 const bytesMethods: ReadonlySet<string> = new Set(["eth_call", "eth_getCode"]);
-const bytes = z.string().regex(/^0x[0-9a-f]*$/i);
+const bytes = z.string().regex(/^0x(?:[0-9a-f]{2})*$/i);
 const quantityMethods: ReadonlySet<string> = new Set([
   "eth_getBalance",
-  "eth_getTransactionCount",
   "eth_gasPrice",
   "eth_maxPriorityFeePerGas",
   "eth_estimateGas",
-  "eth_blockNumber",
 ]);
 const anyQuantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
+/** Their callers read a JavaScript number: 13 hex digits are 52 bits. */
+const countMethods: ReadonlySet<string> = new Set([
+  "eth_getTransactionCount",
+  "eth_blockNumber",
+  "eth_chainId",
+]);
+const safeQuantity = z.string().regex(/^0x[0-9a-f]{1,13}$/i);
 
 /**
  * Returns whether a node's result has the form of an answer to a call. That of a call with effects
@@ -33,6 +38,7 @@ export function hasForm({ method, isAnswer }: RpcCall, result: unknown): boolean
   if (!reads.test(method)) return true;
   if (isAnswer !== undefined) return isAnswer(result);
   if (bytesMethods.has(method)) return bytes.safeParse(result).success;
+  if (countMethods.has(method)) return safeQuantity.safeParse(result).success;
   return !quantityMethods.has(method) || anyQuantity.safeParse(result).success;
 }
 

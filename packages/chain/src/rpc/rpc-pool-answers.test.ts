@@ -120,7 +120,7 @@ describe("a malformed result", () => {
   const call = { method: "eth_call", params: [{}, "latest"] };
   const gasPrice = { method: "eth_gasPrice" };
 
-  it.each([null, {}, 1, "no hex", "0xno"])(
+  it.each([null, {}, 1, "no hex", "0xno", "0x1"])(
     "a malformed result sends the call to the next endpoint: %j",
     async (result) => {
       const { first, pool, events } = open();

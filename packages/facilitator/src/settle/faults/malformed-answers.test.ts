@@ -58,3 +58,29 @@ it("a first node's garbage hides no refusal of the next one's that trials can go
   expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
   expect(refusals).toBeGreaterThan(0);
 });
+
+it.each([
+  // Hex, and more than any count of nonces.
+  { method: "eth_getTransactionCount", result: "0x123456789012345" },
+  { method: "eth_getCode", result: "0x1" },
+  { method: "eth_call", result: "0x1" },
+])("a first node that answers $method by $result spoils no restart", async ({ method, result }) => {
+  const here = await startSettlingDevnet("sqlite");
+  onTestFinished(here.stop);
+  const before = await here.start();
+  expect(await settle(before, await here.pay())).toMatchObject({ success: true });
+  await before.close();
+  let lies = 0;
+  const node = await startNodeProxy(here.devnet.rpcUrl, async (call, ask) => {
+    if (call.method !== method) return ask();
+    lies += 1;
+    return { result };
+  });
+  onTestFinished(node.close);
+  const facilitator = await here.start({
+    network: { rpcUrls: [node.url, here.devnet.rpcUrl] },
+    settleTimeoutSeconds: 20,
+  });
+  expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
+  expect(lies).toBeGreaterThan(0);
+});
