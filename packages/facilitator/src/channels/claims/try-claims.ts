@@ -2,6 +2,7 @@ import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { channelSettlementAbi, type Hex } from "@coinslot/protocol";
 import { decodeErrorResult, encodeFunctionData } from "viem";
 import * as z from "zod";
+import { withoutLagging } from "../../settle/evidence/without-lagging.ts";
 import type { EscrowContext } from "../channels-context.ts";
 import type { ClaimCandidate } from "./choose-claims.ts";
 
@@ -77,18 +78,18 @@ export async function tryClaims<Row extends ClaimRow>(
 }
 
 /**
- * Tries refused rows at each other endpoint. One that passes at any of them has passed: a node that
- * reverts trials would hold up a claim until the payer's withdrawal ends.
+ * Tries refused rows at each other endpoint that does not lag. One that passes at any of them has
+ * passed: a node that reverts trials would hold up a claim until the payer's withdrawal ends.
  */
 export async function tryElsewhere<Row extends ClaimRow>(
   escrow: EscrowContext,
   { passed, refused }: TriedRows<Row>,
 ): Promise<TriedRows<Row>> {
-  const { endpoints } = escrow.settlement.network.rpc;
+  const { rpc } = escrow.settlement.network;
   const rows = refused.map(({ candidate }) => candidate);
-  if (endpoints.length < 2 || rows.length === 0) return { passed, refused };
+  if (rpc.endpoints.length < 2 || rows.length === 0) return { passed, refused };
   const trials = await Promise.allSettled(
-    endpoints.map((endpoint) => tryClaims(escrow, rows, endpoint)),
+    withoutLagging(rpc).map((endpoint) => tryClaims(escrow, rows, endpoint)),
   );
   const good = new Set(
     trials.flatMap((trial) => (trial.status === "fulfilled" ? trial.value.passed : [])),

@@ -56,10 +56,16 @@ async function claimRows(
   ]);
   const id = callIdOf("claim", parts);
   const begun = await hosted.turns.run(id, () => begin(hosted, permitted, { id, signature, rows }));
-  if (begun !== "sent") return begun;
+  if ("state" in begun) return begun;
   const key = { ...network.escrow.place, id };
   const call = await followCall(hosted, permitted, key, evidenceOf(network, rows));
-  return answerOf(call);
+  return answerOf(call, begun.doubts);
+}
+
+/** A claim under way. */
+interface Sent {
+  /** Names rows that the first node has refused, and another one passed. */
+  doubts?: string | undefined;
 }
 
 /** Decides, and sends. One request of a call in this process at a time. */
@@ -67,11 +73,11 @@ async function begin(
   hosted: HostedContext,
   permitted: Permit,
   { id, signature, rows }: { id: Hex; signature: Hex | undefined; rows: readonly CallerRow[] },
-): Promise<ChannelCallAnswer | "sent"> {
+): Promise<ChannelCallAnswer | Sent> {
   const { network, caller } = permitted;
   const { context, place } = network.escrow;
   const known = await readCall(context.ledger, { ...place, id });
-  if (known?.state === "sent") return "sent";
+  if (known?.state === "sent") return {};
   const [first] = rows;
   const receiverAuthorizer = first?.config.receiverAuthorizer;
   if (!receiverAuthorizer) return refuse("invalid_payload");
@@ -86,14 +92,15 @@ async function begin(
   const gas = gasOfClaims(unpaid.rows);
   const data = encodeClaim(unpaid.rows, longSignature);
   await requireGas(hosted, permitted, { data, gas, isByBuyer: false });
-  const { passed, refused } = await withTrial({ ...hosted, caller }, async () => {
-    let result = await tryClaims(network.escrow, unpaid.rows);
+  const { passed, refused, doubted } = await withTrial({ ...hosted, caller }, async () => {
+    const initial = await tryClaims(network.escrow, unpaid.rows);
     // A row that endpoints differ about spoils no others: they are claimed before.
-    const isInVain = result.passed.length === 0 || signature !== undefined;
-    if (isInVain) result = await tryElsewhere(network.escrow, result);
-    return { isVain: result.refused.length > 0, result };
+    const isInVain = initial.passed.length === 0 || signature !== undefined;
+    const last = isInVain ? await tryElsewhere(network.escrow, initial) : initial;
+    const doubted = initial.refused.filter(({ candidate }) => last.passed.includes(candidate));
+    return { isVain: last.refused.length > 0, result: { ...last, doubted } };
   });
-  const leftOut = refused.length === 0 ? undefined : describe(refused);
+  const leftOut = describe("Not to be claimed", refused);
   if (leftOut !== undefined) countRefused(network, refused.length);
   const isSigned = signature !== undefined;
   if (passed.length === 0 || (isSigned && leftOut !== undefined)) {
@@ -111,7 +118,7 @@ async function begin(
     leftOut,
     replaces: known?.transactionId,
   });
-  return "sent";
+  return { doubts: describe("Refused by a node", doubted) };
 }
 
 function refuse(reason: Extract<ChannelCallAnswer, { state: "refused" }>["reason"]) {
@@ -192,25 +199,27 @@ function evidenceOf(network: HostedNetwork, rows: readonly CallerRow[]): Evidenc
   };
 }
 
-function answerOf(call: CallerCall | undefined): ChannelCallAnswer {
+function answerOf(call: CallerCall | undefined, doubts: string | undefined): ChannelCallAnswer {
   const transaction = call?.hash;
   if (call === undefined || call.state === "sent") return { state: "pending", transaction };
   if (call.state === "failed") {
     const reason = "invalid_batch_settlement_evm_claim_transaction_failed";
-    return { state: "refused", reason, transaction };
+    const message = doubts?.slice(0, maxMessage);
+    return { state: "refused", reason, message, transaction };
   }
   if (call.leftOut === undefined) return { state: "done", transaction };
   const message = call.leftOut.slice(0, maxMessage);
   return { state: "refused", reason: refusedRows, message, transaction };
 }
 
-/** Names refused rows by the escrow's errors. A node's own words stay here. */
-function describe(refused: readonly RefusedRow<CallerRow>[]): string {
+/** Names refused rows, if any, by the escrow's errors. A node's own words stay here. */
+function describe(head: string, refused: readonly RefusedRow<CallerRow>[]): string | undefined {
+  if (refused.length === 0) return undefined;
   const words = refused.map(({ candidate, error }) => {
     const name = /^[A-Z][A-Za-z]+$/.test(error) ? error : "refused";
     return `${candidate.channelId} ${name}`;
   });
-  return `Not to be claimed: ${words.join(", ")}`;
+  return `${head}: ${words.join(", ")}`;
 }
 
 function countRefused({ escrow: { metrics, place } }: HostedNetwork, rows: number): void {

@@ -1,18 +1,19 @@
 import { isRevert, type RpcCall, type RpcResponseError } from "@coinslot/chain";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { isAwaited, noteAnswer, type Subjects } from "./silences.ts";
+import { withoutLagging } from "./without-lagging.ts";
 
 /** A network of one context. */
 interface Electorate {
   context: Pick<SettlementContext, "clock" | "logger">;
   network: Pick<SettlementNetwork, "network"> & {
-    rpc: Pick<SettlementNetwork["rpc"], "endpoints" | "request">;
+    rpc: Pick<SettlementNetwork["rpc"], "endpoints" | "request" | "status">;
   };
 }
 
 /**
- * Tries a call, and believes no revert of one node alone: each other endpoint is asked, too. One
- * that does not answer is awaited, for ten minutes at most.
+ * Tries a call, and believes no revert of one node alone: each other endpoint that does not lag is
+ * asked, too. One that does not answer is awaited, for ten minutes at most.
  *
  * @param subjects of the question, for endpoints that are silent about it
  * @returns `passes`: at one endpoint at least. `awaited`: it reverts, and an endpoint that has a
@@ -33,7 +34,7 @@ export async function tryAtEach(
     revert = error;
   }
   const answers = await Promise.all(
-    network.rpc.endpoints.map(async (endpoint) => {
+    withoutLagging(network.rpc).map(async (endpoint) => {
       try {
         if (endpoint.endpoint === revert.endpoint) throw revert;
         await endpoint.request(call);
