@@ -165,7 +165,7 @@ export class RpcNotReadyError extends RpcError {
       { cause: new AggregateError(problems) },
     );
     this.problems = problems;
-    this.retryable = problems.some((problem) => problem.retryable);
+    this.retryable = problems.length === 0 || problems.some((problem) => problem.retryable);
   }
 }
 

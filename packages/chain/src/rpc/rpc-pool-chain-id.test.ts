@@ -49,6 +49,10 @@ describe("the chain id", () => {
     });
   });
 
+  it("has ready() reject for now where no problem is known", () => {
+    expect(new RpcNotReadyError(1, [])).toMatchObject({ retryable: true });
+  });
+
   it("is checked before an endpoint's first use, and excludes an endpoint of another chain", async () => {
     const { first, second, pool } = open();
     first.set(answerMethod("eth_chainId", "0x1"));
