@@ -52,7 +52,7 @@ export async function runIndexerWebhooks(
   try {
     const database = await openDatabase<IndexerSchema>({ url, readOnly });
     try {
-      const webhooks = indexerWebhooks(database);
+      const webhooks = indexerWebhooks(database, { readOnly });
       await task(webhooks, {
         receiver: async () => receiver ?? (await onlyOne(webhooks)),
         readAddresses,

@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { listen, startDevnet, withDatabase } from "@coinslot/devnet";
 import { createIndexer, indexerChain } from "@coinslot/indexer";
+import { migrate, openDatabase } from "@coinslot/storage";
 import { expect, it, onTestFinished } from "vitest";
+import { indexerMigrations } from "../../../indexer/src/store/migrations/indexer-migrations.ts";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
 
@@ -84,3 +86,22 @@ it("coinslot indexer webhooks watches addresses beside the service, and shows it
   }
   expect((await readFile(copy)).equals(before)).toBe(true);
 });
+
+it.each(["list", "dead", "addresses"])(
+  "coinslot indexer webhooks %s names what to update where a former release made the database",
+  async (command) => {
+    const folder = await mkdtemp(join(tmpdir(), "coinslot-webhooks-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const url = `sqlite:${join(folder, "indexer.db")}`;
+    const database = await openDatabase({ url });
+    const { name, migrations } = indexerMigrations;
+    await migrate(database, { name, migrations: migrations.slice(0, -1) });
+    await database.close();
+    const env = { INDEXER_DATABASE: url };
+    const { code, err } = await runCoinslot(["indexer", "webhooks", command], { env });
+    const { length } = migrations;
+    expect(err).toContain(`at version ${length - 1}, and this program needs version ${length}`);
+    expect(err).toContain("Update and restart the indexing service");
+    expect(code).toBe(exitCode.failed);
+  },
+);

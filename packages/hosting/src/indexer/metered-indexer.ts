@@ -39,6 +39,8 @@ export function createMeteredIndexer(
 
 /** Describes why an indexer did not start, and the setting of a service that mends it. */
 export function describeIndexerFault(error: unknown): string {
+  if (isDatabaseError(error, "older-schema"))
+    return `${error.message} Update and restart the indexing service, or run the command of its release.`;
   if (isDatabaseError(error)) {
     return `${error.message.replace(/\.$/, "")}. Start or repair the database, or set INDEXER_DATABASE to another.`;
   }

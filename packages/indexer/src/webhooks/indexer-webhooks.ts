@@ -7,6 +7,7 @@ import {
   listEndpoints,
   migrate,
   replayDeliveries,
+  requireMigrated,
 } from "@coinslot/storage";
 import { readWebhookId, receiverId, webhookIdOf } from "@coinslot/webhooks";
 import type { Address } from "viem";
@@ -101,8 +102,14 @@ export interface IndexerWebhooks {
  * Opens the webhooks of an indexer's database: of `indexer.database()`, or of one that is opened
  * for it alone. Receivers are configured in `createIndexer`; here they are named by their `id`,
  * with or without `whk_`. Each method rejects with an `IndexerWebhookError` for a wrong call.
+ *
+ * @param options.readOnly the database is open for reading. Tables of a former release are left to
+ * its service: methods reject with a `DatabaseError` of kind `older-schema`
  */
-export function indexerWebhooks(database: Database<IndexerSchema>): IndexerWebhooks {
+export function indexerWebhooks(
+  database: Database<IndexerSchema>,
+  { readOnly = false }: { readOnly?: boolean } = {},
+): IndexerWebhooks {
   const outbox = indexerOutbox(database);
   let opening: Promise<void> | undefined;
 
@@ -118,7 +125,7 @@ export function indexerWebhooks(database: Database<IndexerSchema>): IndexerWebho
   }
 
   async function listed(): Promise<EndpointStanding[]> {
-    opening ??= migrate(database, indexerMigrations).then(() => undefined);
+    opening ??= (readOnly ? requireMigrated : migrate)(database, indexerMigrations);
     await opening;
     return listEndpoints(outbox);
   }
