@@ -109,6 +109,23 @@ describe.each(enginesByDay("sqlite"))("refunds that the operator pays, on %s", (
   );
 
   it(
+    "are cancelled the last first, so that none is paid behind an unused number",
+    async () => {
+      const here = await begin(engine, { float: 0n });
+      const facilitator = await here.start({ ...withFloat, refunds: { privateKey: floatKey } });
+      const payment = await settled(facilitator, here);
+      const { refunds } = facilitator;
+      const first = await refunds.create({ payment, amount: 400n, idempotencyKey: "first" });
+      const second = await refunds.create({ payment, amount: 600n, idempotencyKey: "second" });
+      await becomes(facilitator, here, second, { state: "scheduled", cause: "earlier_refund" });
+      await expect(refunds.cancel(first.id)).rejects.toThrow(second.id);
+      expect(await refunds.cancel(second.id)).toMatchObject({ state: "void" });
+      expect(await refunds.cancel(first.id)).toMatchObject({ state: "void" });
+    },
+    timeout + patience.timeout,
+  );
+
+  it(
     "are the operator's, once the form that was signed before is over",
     async () => {
       const here = await begin(engine, { float: 0n });

@@ -2,10 +2,17 @@ import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import { readPlainTransfers } from "../evm/plain-transfers.ts";
 import type { TransactionReceipt } from "../evm/transaction-receipt.ts";
+import { isNumberUnused } from "../ledger/refunds/create-refund.ts";
 import { type RefundChange, writeRefund } from "../ledger/refunds/move-refund.ts";
 import type { Refund } from "../ledger/refunds/refund.ts";
 import { RefundError } from "../ledger/refunds/refund-error.ts";
-import { type RefundRow, toRefund } from "../ledger/refunds/refund-row.ts";
+import {
+  findRefundedPayment,
+  findRefundsOf,
+  type RefundRow,
+  toRefund,
+} from "../ledger/refunds/refund-row.ts";
+import { endedRefundStates } from "../ledger/refunds-schema.ts";
 import type { LedgerSchema } from "../ledger/schema.ts";
 import type { NetworkSettlement } from "../settle/engine.ts";
 import { askEach, isConfirmed } from "./is-confirmed.ts";
@@ -138,7 +145,7 @@ export async function followOperatorsTransaction(
 /**
  * Ends a refund that moves no money: its operator has decided so.
  *
- * @throws RefundError where a signature of it may still be executed, or it is over
+ * @throws RefundError where a signature of it may be executed, it is over, or another one waits
  */
 export async function cancelRefund(refunds: RefundsContext, row: RefundRow): Promise<Refund> {
   const { ledger } = refunds.context;
@@ -150,9 +157,24 @@ export async function cancelRefund(refunds: RefundsContext, row: RefundRow): Pro
     );
   }
   const change = { state: "void", cause: "cancelled", next_at: ledger.now() } as const;
-  if (!(await ledger.write((transaction) => writeRefund(transaction, row, change)))) {
-    throw new RefundError("wrong_state", "The refund has changed meanwhile");
-  }
+  const isVoid = await ledger.write(async (transaction) => {
+    const reads = { db: transaction, dialect: ledger.dialect };
+    // No other one begins meanwhile.
+    await findRefundedPayment(reads, row.payment_id, { lock: true });
+    const all = await findRefundsOf(reads, row.payment_id);
+    const next = all.find(
+      ({ n, state }) => n > row.n && !endedRefundStates.some((ended) => ended === state),
+    );
+    // It would be paid behind an unused number: see `freeNumber` in `create-refund.ts`.
+    if (next !== undefined && isNumberUnused(row)) {
+      throw new RefundError(
+        "wrong_state",
+        `Refund ${next.id} of the same payment waits for this one: cancel that one first`,
+      );
+    }
+    return writeRefund(transaction, row, change);
+  });
+  if (!isVoid) throw new RefundError("wrong_state", "The refund has changed meanwhile");
   return toRefund({ ...row, ...change }, ledger.dialect);
 }
 

@@ -11,7 +11,7 @@ import { type ChannelVotes, isUnanimous, withinTime } from "../watch/read-by-eac
 import { isStateMissing, readChannels } from "../watch/read-channels.ts";
 import { noteDispute } from "./note-dispute.ts";
 import { readMoved } from "./read-moved.ts";
-import { type RefundedSoFar, readRefunded, sumOf } from "./read-refunded.ts";
+import { maxBlocksAtOnce, type RefundedEvent, readRefunded, sumOf } from "./read-refunded.ts";
 import {
   failRefund,
   isOverdue,
@@ -56,7 +56,7 @@ export async function followRefund(
 export async function noteShown(
   channels: RefundsContext,
   { disputes }: Pick<RefundMemory, "disputes">,
-  { refund, atHead }: SentRefund,
+  { refund, signed, atHead }: SentRefund,
 ): Promise<void> {
   const { context, settlement, place, stopping } = channels;
   // Its logs become more with each block. A refund whose end waits for endpoints rests, too.
@@ -64,8 +64,10 @@ export async function noteShown(
   const isResting = dispute !== undefined && dispute.until > context.clock.now();
   if (isResting || (dispute !== undefined && refund.event !== undefined)) return;
   const { channelId, sinceNumber } = refund;
-  const soFar: RefundedSoFar = { next: sinceNumber + 1, to: atHead.block.number, events: [] };
-  const asked = { contract: place.contract, channelId };
+  const soFar = { next: atHead.block.number, atOnce: maxBlocksAtOnce, events: [] };
+  const isEnough = (events: readonly RefundedEvent[]) =>
+    (sumOf(events)?.refunded ?? 0n) >= signed.amount;
+  const asked = { contract: place.contract, channelId, first: sinceNumber + 1, isEnough };
   const { rpc } = settlement.network;
   await withinTime(context.clock, (signal) => readRefunded(withSignal(rpc, signal), asked, soFar), [
     stopping,
@@ -134,11 +136,12 @@ export async function conclude(
     each.delete(refund.id);
   }
   memory.formerHeads.delete(refund.channelId);
-  if (most === undefined) {
+  const event = most ?? refund.event;
+  if (event === undefined) {
     const isEmpty = atHead.balance <= baseOf(channel.charged, atHead.totalClaimed);
     return failRefund(channels, refund, isEmpty ? noBalance : notSent);
   }
-  if (await endRefund(context.ledger, refund, { state: "done", event: most })) {
+  if (await endRefund(context.ledger, refund, { state: "done", event })) {
     metrics.refunds.inc({ network: place.network, outcome: "done" });
     await context.faultPoint("channel_refund_ended");
   }

@@ -18,6 +18,7 @@ const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 )[0];
 const prunedAnswer = { error: { code: -32_000, message: "history is pruned" } };
+const prunedAfter = 5;
 const overdueMs = 1_260_000;
 const rawSchema = z.tuple([z.templateLiteral(["0x", z.string()])]);
 const receiptSchema = z.object({ result: z.looseObject({}).nullable() });
@@ -151,7 +152,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   async function isOfPruned(call: NodeCall): Promise<boolean> {
     if (!asks(call, channels.idOf(config))) return false;
     const lock = (await readRefund())?.since_number ?? 0;
-    return Number(rangeSchema.parse(call.params[0]).fromBlock) <= lock;
+    return Number(rangeSchema.parse(call.params[0]).fromBlock) <= lock + prunedAfter;
   }
 
   function readRefund(of = config) {
@@ -248,14 +249,16 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
   });
 
   /** Lets no end come before its time is over. */
-  async function paidWithoutEnd() {
-    lies = [undefined, { refundNonce: 0n }];
+  async function paidWithoutEnd(refundNonce = 0n) {
+    lies = [undefined, { refundNonce }];
     await paid();
     lies = [undefined, undefined];
   }
 
-  it("is done, where both have pruned the logs of its lock", async () => {
+  it("is done, where both have pruned the logs of its lock, and some after it", async () => {
+    lies = [undefined, { refundNonce: 5n }];
     await lock();
+    await here.devnet.mine(prunedAfter);
     await paidWithoutEnd();
     isPruned = true;
     expect(await ended()).toMatchObject({ state: "done", hash: expect.stringMatching(/^0x/) });
@@ -265,7 +268,7 @@ describe("a refund of a channel after 20 minutes, behind two nodes", () => {
     await here.refundFirst(config, 1_000n);
     await here.mirrored(9_000n);
     await lock();
-    await paidWithoutEnd();
+    await paidWithoutEnd(1n);
     const refunded = (await ended())?.refunded;
     expect(refunded && dialect.amount.decode(refunded)).toBe(3_000n);
   });

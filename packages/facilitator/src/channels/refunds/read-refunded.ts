@@ -1,4 +1,4 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import {
   type Address,
   addressSchema,
@@ -7,17 +7,16 @@ import {
   type Hex,
   toLowerHex,
 } from "@coinslot/protocol";
-import { toEventSelector } from "viem";
+import { numberToHex, toEventSelector } from "viem";
 import * as z from "zod";
 import { ChannelReadError } from "../watch/read-channels.ts";
-import { readEvents } from "../watch/read-events.ts";
 
 const refundedTopic = channelSettlementAbi.flatMap((item) =>
   item.type === "event" && item.name === "Refunded" ? [toEventSelector(item)] : [],
 );
 
-/** Blocks in one request. */
-const blocksAtOnce = 1_000n;
+/** Blocks in one request, at most. */
+export const maxBlocksAtOnce = 1_000;
 
 const refundedSchema = z.array(
   z.object({
@@ -44,54 +43,84 @@ export interface RefundedEvent {
   blockNumber: number;
 }
 
-/** Blocks of which a channel's events are read, and what was read of them. */
+/** What was read of a channel's events, from the newest block down. */
 export interface RefundedSoFar {
-  /** The first block that is left. */
+  /** The newest block that is left. */
   next: number;
-  /** The last block of all. */
-  to: number;
-  /** Those below `next`. */
+  /** Blocks in the next request. A node may return few at once. */
+  atOnce: number;
+  /** Those above `next`, the newest first. */
   events: RefundedEvent[];
 }
 
 /**
- * Reads the `Refunded` events of a channel in the blocks that are left, by any sender, in their
- * order. What is read before a fault is in `soFar`.
+ * Reads the `Refunded` events of a channel by any sender, down to the block `first`. It stops once
+ * they are enough. What is read before a fault is in `soFar`: a node that has pruned its oldest
+ * logs has shown the others then.
  *
  * @throws RpcError, ZodError where a block's events cannot be read
  */
 export async function readRefunded(
   rpc: RpcRequester,
-  { contract, channelId }: { contract: Address; channelId: Hex },
+  {
+    contract: address,
+    channelId,
+    first,
+    isEnough,
+  }: {
+    contract: Address;
+    channelId: Hex;
+    first: number;
+    isEnough: (events: readonly RefundedEvent[]) => boolean;
+  },
   soFar: RefundedSoFar,
 ): Promise<void> {
-  const end = BigInt(soFar.to);
   const topics = [refundedTopic, [channelId]];
-  for (let from = BigInt(soFar.next); from <= end; from += blocksAtOnce) {
-    const last = from + blocksAtOnce - 1n;
-    const range = { contract, from, to: last < end ? last : end, topics };
-    await readEvents(rpc, range, (answer, to) => {
-      if (soFar.events.length > maxEvents) throw new ChannelReadError("A node makes up events");
-      for (const log of refundedSchema.parse(answer)) {
-        const isOurs = toLowerHex(log.address) === contract;
-        const { transactionHash, blockNumber } = log;
-        // A node may return more than was asked for.
-        const isAsked = blockNumber >= soFar.next && blockNumber <= Number(to);
-        if (!isOurs || !isAsked || toLowerHex(log.topics[1]) !== channelId) continue;
-        const [amount, hash] = [BigInt(log.data), toLowerHex(transactionHash)];
-        // The escrow has no event without an amount.
-        if (amount > 0n) soFar.events.push({ amount, hash, blockNumber });
-      }
-      soFar.next = Number(to) + 1;
-    });
+  while (soFar.next >= first && !isEnough(soFar.events)) {
+    const to = soFar.next;
+    const from = Math.max(first, to - soFar.atOnce + 1);
+    const filter = { address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) };
+    let answer: unknown;
+    try {
+      const call = { method: "eth_getLogs", params: [filter] };
+      answer = await rpc.request(call, { minBlock: BigInt(to) });
+    } catch (error) {
+      soFar.atOnce = Math.max(1, Math.floor((to - from + 1) / 2));
+      if (!(error instanceof RpcResponseError) || from === to) throw error;
+      continue;
+    }
+    const found = eventsOf(refundedSchema.parse(answer), { address, channelId, from, to });
+    if (soFar.events.length + found.length > maxEvents) {
+      throw new ChannelReadError("A node makes up events");
+    }
+    soFar.events.push(...found);
+    soFar.next = from - 1;
   }
+  // A moment's fault has made it small.
+  soFar.atOnce = Math.min(maxBlocksAtOnce, soFar.atOnce * 2);
 }
 
-/** The sum of events, with the transaction of the last one; `undefined` without any. */
+/** Those that were asked for: a node may return more. The newest first. */
+function eventsOf(
+  logs: z.infer<typeof refundedSchema>,
+  asked: { address: Address; channelId: Hex; from: number; to: number },
+): RefundedEvent[] {
+  const events = logs.flatMap(({ address, topics, data, transactionHash, blockNumber }) => {
+    const isAsked = blockNumber >= asked.from && blockNumber <= asked.to;
+    const isOurs =
+      toLowerHex(address) === asked.address && toLowerHex(topics[1]) === asked.channelId;
+    const [amount, hash] = [BigInt(data), toLowerHex(transactionHash)];
+    // The escrow has no event without an amount.
+    return isAsked && isOurs && amount > 0n ? [{ amount, hash, blockNumber }] : [];
+  });
+  return events.reverse();
+}
+
+/** The sum of events, with the transaction of the newest; `undefined` without any. */
 export function sumOf(
   events: readonly RefundedEvent[],
 ): { hash: Hex; refunded: bigint } | undefined {
-  const last = events.at(-1);
-  if (last === undefined) return undefined;
-  return { hash: last.hash, refunded: events.reduce((sum, { amount }) => sum + amount, 0n) };
+  const [newest] = events;
+  if (newest === undefined) return undefined;
+  return { hash: newest.hash, refunded: events.reduce((sum, { amount }) => sum + amount, 0n) };
 }

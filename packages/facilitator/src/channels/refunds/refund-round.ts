@@ -14,14 +14,8 @@ import type { RefundedSoFar } from "./read-refunded.ts";
 /** `stopping`: no event is read any more. */
 export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
 
-/** What each endpoint has shown so far. */
-export type ShownByEach = Map<RpcEndpointHandle, ShownByOne>;
-
-/** Blocks after those of a refund's lock; and blocks before, once it is overdue. */
-export interface ShownByOne {
-  newer: RefundedSoFar;
-  older?: RefundedSoFar;
-}
+/** What each endpoint has shown so far. `begunAt`: by the clock. */
+export type ShownByEach = Map<RpcEndpointHandle, RefundedSoFar & { begunAt: number }>;
 
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {

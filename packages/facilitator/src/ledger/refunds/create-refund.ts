@@ -80,7 +80,8 @@ export async function create(
   }
   const now = ledger.now();
   const { network, asset, payer } = payment.authorization;
-  const n = (earlier.findLast((each) => !isNumberFree(each))?.n ?? 0) + 1;
+  const n =
+    (earlier.findLast((each) => each.state !== "void" || !isNumberUnused(each))?.n ?? 0) + 1;
   await freeNumber(transaction, payment, { earlier, n });
   const row = await transaction
     .insertInto("refunds")
@@ -118,10 +119,11 @@ export async function create(
   return row;
 }
 
-/** It was ended before a form of it was signed or exported, and its nonce was not found used. */
-function isNumberFree(row: RefundRow): boolean {
-  const isUnsigned = row.valid_before === null && row.operation_id === null;
-  return row.state === "void" && isUnsigned && row.block_number === null;
+/** No form of it was signed or exported, and its nonce was not found used. */
+export function isNumberUnused(
+  row: Pick<RefundRow, "valid_before" | "operation_id" | "block_number">,
+): boolean {
+  return row.valid_before === null && row.operation_id === null && row.block_number === null;
 }
 
 /**
