@@ -10,6 +10,7 @@ import { resourceOf } from "./offer/resource.ts";
 import { askSeller, SellerFunctionError } from "./offer/seller-function-error.ts";
 import { unpaidContextOf } from "./offer/unpaid-context.ts";
 import type { Refusal } from "./refusals.ts";
+import { emptyUnread } from "./replay/request-body.ts";
 import { asSent, endWith, type SentBody } from "./response/held-answer.ts";
 import { exposePaymentHeaders, makeUncacheable } from "./response/response-headers.ts";
 import { readUnpaidBody, type UnpaidBytes } from "./routes/read-unpaid-body.ts";
@@ -193,4 +194,6 @@ function send(
   response.setHeader("Content-Length", body.length);
   exposePaymentHeaders(response);
   endWith(response, body);
+  // At once: a pipelined answer may wait for as long as the connection's earlier ones do.
+  emptyUnread(response.req);
 }

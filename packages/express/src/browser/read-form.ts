@@ -30,14 +30,15 @@ export async function readForm(visit: Visit): Promise<PageForm | undefined> {
   const isForm = request.is("application/x-www-form-urlencoded");
   if (length > maxFormBytes || !isForm || !isOfOwnPage(request)) return lost;
   if (!isBodyUnread(request)) return keep(readParsed(request));
-  const { clientKey, maxUnverifiedBytes } = settings;
+  const { clientKey, maxUnverifiedBytes, maxRequestBytes: maxBodyBytes } = settings;
   const key = await askSeller("clientKey", route.key, () => limitKeyOf(request, clientKey));
   let pooled: ReturnType<typeof bodies.open> | undefined;
   try {
     const body = await readRequestBody(request, {
       maxRequestBytes: maxFormBytes,
       open(onDrop) {
-        pooled = bodies.open({ key, maxUnverifiedBytes, maxBodyBytes: maxFormBytes, onDrop });
+        // Its client's uploads are beside it: it measures them as they do.
+        pooled = bodies.open({ key, maxUnverifiedBytes, maxBodyBytes, onDrop });
         return pooled;
       },
     });

@@ -39,6 +39,7 @@ import {
 } from "../load/load.ts";
 import { refuseLoad } from "../load/overload-report.ts";
 import * as refusals from "../refusals.ts";
+import { emptyUnread } from "../replay/request-body.ts";
 import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
 import { isGone } from "../response/when-gone.ts";
 import { writeError } from "../response/write-error.ts";
@@ -277,6 +278,8 @@ function onlyMethod(method: string): RequestHandler {
 
 function send(response: Response, status: number, body: object): void {
   response.status(status).set("Cache-Control", "no-store").json(body);
+  // At once: a pipelined answer may wait for as long as the connection's earlier ones do.
+  emptyUnread(response.req);
 }
 
 function statusOf(error: unknown): unknown {

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from "express";
-import { defaultMaxUnverifiedBytes, type PooledBody, processBodies } from "../replay/body-pool.ts";
+import { createBodyPool, defaultMaxUnverifiedBytes, type PooledBody } from "../replay/body-pool.ts";
 import { isBodyUnread, readRequestBody } from "../replay/request-body.ts";
 import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
 
@@ -8,6 +8,12 @@ export class BodyDroppedError extends Error {
   override readonly name = "BodyDroppedError";
 }
 
+/**
+ * The pool that all facilitator routers of this process share. Gates have another: a call would
+ * measure their larger bodies by its own bounds, and theirs would fill the room of `/settle`.
+ */
+export const callBodies = createBodyPool();
+
 interface ReceiveOptions {
   maxRequestBytes: number;
   clientKey: ClientKey | undefined;
@@ -15,7 +21,7 @@ interface ReceiveOptions {
 
 /**
  * Middleware that reads the body of a call to its end, and puts it back for a parser. Meanwhile it
- * counts in the process's pool of bodies, against its client. A body that is inflated while it
+ * counts in the process's pool of such bodies, against its client. A body that is inflated while it
  * comes would hold many times what its client has sent.
  *
  * It passes on a `BodyDroppedError`, or an error with the status 413, as body parsers do.
@@ -50,7 +56,7 @@ async function read(request: Request, { maxRequestBytes, clientKey }: ReceiveOpt
     const { state } = await readRequestBody(request, {
       maxRequestBytes,
       open(onDrop) {
-        pooled = processBodies.open({
+        pooled = callBodies.open({
           key,
           maxUnverifiedBytes: Math.max(defaultMaxUnverifiedBytes, maxRequestBytes),
           maxBodyBytes: maxRequestBytes,

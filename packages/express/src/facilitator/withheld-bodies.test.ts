@@ -9,7 +9,8 @@ import { processBodies } from "../replay/body-pool.ts";
 import { createBuyer } from "../testing/buyer.ts";
 import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
-import { option } from "../testing/shop.ts";
+import { openShop, option } from "../testing/shop.ts";
+import { callBodies } from "./receive-body.ts";
 
 /** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000, interval: 10 };
@@ -45,7 +46,10 @@ function chunk(bytes: Buffer): Buffer {
 const lastChunk = "0\r\n\r\n";
 
 describe.each(expressVersions)("a body at the facilitator's router on $name", ({ express }) => {
-  async function open(options: FacilitatorRouterOptions = {}) {
+  async function open(
+    options: FacilitatorRouterOptions = {},
+    facilitator = createPaperFacilitator(),
+  ) {
     const sockets: Socket[] = [];
     const requests: Request[] = [];
     const app = express();
@@ -54,7 +58,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
       next();
     });
     const clientKey = (request: Request) => request.get("X-Client");
-    app.use(facilitatorRouter(createPaperFacilitator(), { clientKey, ...options }));
+    app.use(facilitatorRouter(facilitator, { clientKey, ...options }));
     const listening = await listen(app);
     onTestFinished(async () => {
       for (const socket of sockets) socket.destroy();
@@ -86,7 +90,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
         body,
       });
     const bytesRead = () => requests.reduce((sum, { socket }) => sum + socket.bytesRead, 0);
-    return { withhold, post, bytesRead };
+    return { withhold, post, bytesRead, requests };
   }
 
   it.each(["/verify", "/settle"])(
@@ -102,7 +106,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
       await expect
         .poll(() => calls.filter(isOpen).length * sent.length, patience)
         .toBeLessThanOrEqual(8 * mebibyte);
-      expect(processBodies.heldBytes()).toBeLessThanOrEqual(9 * mebibyte);
+      expect(callBodies.heldBytes()).toBeLessThanOrEqual(9 * mebibyte);
       const dropped = calls.filter(({ isClosed }) => isClosed);
       const reason = path === "/verify" ? "invalidReason" : "errorReason";
       for (const { answer } of dropped) {
@@ -125,7 +129,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
     // What inflates beside it takes turns with it.
     expect((await post("/verify", bomb, headers)).status).toBe(400);
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * mebibyte);
-    expect(processBodies.heldBytes()).toBe(200 * bomb.length);
+    expect(callBodies.heldBytes()).toBe(200 * bomb.length);
   });
 
   it("may come slowly, and compressed", async () => {
@@ -135,7 +139,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
     const answer = await post("/verify", gzipSync(call), headers);
     expect(await answer.json()).toMatchObject({ isValid: true });
     const slow = withhold("/verify", call.subarray(0, 100));
-    await expect.poll(processBodies.heldBytes, patience).toBe(100);
+    await expect.poll(callBodies.heldBytes, patience).toBe(100);
     slow.socket.write(Buffer.concat([chunk(call.subarray(100)), Buffer.from(lastChunk)]));
     await expect.poll(() => slow.answer, patience).toContain('"isValid":true');
     expect(slow.isClosed).toBe(false);
@@ -148,9 +152,9 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
       expect((await post("/verify", bytes)).status).toBe(400);
     }
     const left = withhold("/verify", Buffer.alloc(mebibyte, " "));
-    await expect.poll(processBodies.heldBytes, patience).toBeGreaterThanOrEqual(mebibyte);
+    await expect.poll(callBodies.heldBytes, patience).toBeGreaterThanOrEqual(mebibyte);
     left.socket.destroy();
-    await expect.poll(processBodies.heldBytes, patience).toBe(0);
+    await expect.poll(callBodies.heldBytes, patience).toBe(0);
   });
 
   it("that is too large gets 413 before its end, and its connection goes on", async () => {
@@ -158,7 +162,7 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
     const large = withhold("/settle", Buffer.alloc(20_000, " "));
     await expect.poll(() => large.answer, patience).toContain('"errorReason":"invalid_payload"');
     expect(large.answer).toMatch(/^HTTP\/1.1 413 /);
-    expect(processBodies.heldBytes()).toBe(0);
+    expect(callBodies.heldBytes()).toBe(0);
     large.answer = "";
     large.socket.write(Buffer.concat([chunk(Buffer.alloc(200_000, " ")), Buffer.from(lastChunk)]));
     large.socket.write("GET /supported HTTP/1.1\r\nHost: here\r\n\r\n");
@@ -179,5 +183,77 @@ describe.each(expressVersions)("a body at the facilitator's router on $name", ({
     expect(await answer.json()).toMatchObject({ invalidReason: "unexpected_verify_error" });
     await nextTurn();
     expect(errors).toEqual([error]);
+  });
+
+  it.each([
+    ["another type", { "Content-Type": "text/plain" }],
+    ["an unknown encoding", { "Content-Encoding": "zstd" }],
+    ["an unknown charset", { "Content-Type": "application/json; charset=none" }],
+  ])("of %s is not held after its answer", async (_name, headers) => {
+    const { post, requests } = await open();
+    expect((await post("/verify", Buffer.alloc(60_000, " "), headers)).status).toBe(400);
+    await expect.poll(() => requests[0]?.readableEnded, patience).toBe(true);
+  });
+
+  it("is not held after its answer behind a call that is not answered yet", async () => {
+    const facilitator = createPaperFacilitator();
+    facilitator.onVerify = () => new Promise(() => undefined);
+    const { withhold, requests } = await open({}, facilitator);
+    const { socket } = withhold("/verify", await writeCall());
+    socket.write(lastChunk);
+    const head = "POST /verify HTTP/1.1\r\nHost: here\r\nContent-Type: text/plain\r\n";
+    for (let count = 0; count < 4; count += 1) {
+      socket.write(`${head}Content-Length: 60000\r\n\r\n`);
+      socket.write(Buffer.alloc(60_000, " "));
+    }
+    const areEnded = () => requests.slice(1).map(({ readableEnded }) => readableEnded);
+    await expect.poll(areEnded, patience).toEqual([true, true, true, true]);
+    expect(requests[0]?.res?.writableEnded).toBe(false);
+  });
+
+  it("takes no room of uploads to gates of the same process", async () => {
+    const shop = await openShop({
+      express,
+      routes: { "POST /upload": { accepts: option() } },
+      before: (app) => app.use("/calls", facilitatorRouter(createPaperFacilitator())),
+      serve: (app) => app.post("/upload", (_request, response) => void response.send("done")),
+      options: { maxRequestBytes: 20 * mebibyte },
+    });
+    onTestFinished(() => shop.close());
+    const init = { method: "POST" };
+    const { headers } = await createBuyer().payFor(`${shop.url}/upload`, { init });
+    const upload = connect(shop.port, "127.0.0.1");
+    onTestFinished(() => void upload.destroy());
+    let answer = "";
+    upload.on("data", (data) => {
+      answer += data.toString("latin1");
+    });
+    const all = { Host: "here", "Content-Length": `${12 * mebibyte}`, ...headers };
+    const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+    upload.write(`POST /upload HTTP/1.1\r\n${head.join("")}\r\n`);
+    upload.write(Buffer.alloc(12 * mebibyte - 1, "x"));
+    await expect.poll(processBodies.heldBytes, patience).toBeGreaterThan(10 * mebibyte);
+    const json = { "Content-Type": "application/json" };
+    const call = await fetch(`${shop.url}/calls/verify`, { ...init, headers: json, body: "1" });
+    expect(call.status).toBe(400);
+    upload.write("x");
+    await expect.poll(() => answer, patience).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  it("has room where gates of the same process hold all of theirs", async () => {
+    const { post } = await open();
+    for (let count = 0; count < 64; count += 1) {
+      const body = processBodies.open({
+        key: `client ${count}`,
+        maxUnverifiedBytes: 64 * mebibyte,
+        maxBodyBytes: mebibyte,
+        onDrop: () => undefined,
+      });
+      onTestFinished(body.close);
+      body.hold(mebibyte);
+      body.complete();
+    }
+    const answer = await post("/settle", await writeCall());
+    expect([answer.status, await answer.json()]).toMatchObject([200, { success: true }]);
   });
 });

@@ -7,7 +7,10 @@ export interface PooledBody {
   close(): void;
 }
 
-/** Bounds the bytes of all bodies that are held for unverified payments. */
+/**
+ * Bounds the bytes of all bodies that are held for unverified payments. Each body names the bounds
+ * that all are measured by, so those of one pool name nearly the same.
+ */
 export interface BodyPool {
   open(options: {
     /** Owner of the body, for its share. */
@@ -35,7 +38,7 @@ export const defaultMaxUnverifiedBytes = 64 * 2 ** 20;
 
 const shareOfOneKey = 1 / 8;
 
-/** The pool of this process: its gates and facilitator routers share memory. */
+/** The pool that all gates of this process share. */
 export const processBodies: BodyPool = createBodyPool();
 
 /**

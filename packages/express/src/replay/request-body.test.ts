@@ -90,6 +90,25 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     },
   );
 
+  it("reaches a handler that paused it, and reads it after its answer", async () => {
+    const sizes: number[] = [];
+    const shop = await open({
+      handle(request) {
+        request.pause();
+        request.res?.once("finish", () =>
+          setImmediate(() => {
+            void readAll(request).then(({ length }) => sizes.push(length));
+            request.resume();
+          }),
+        );
+        return "served";
+      },
+    });
+    const answer = await send(shop, { body: Buffer.alloc(100_000, "x") });
+    expect(await answer.json()).toBe("served");
+    await expect.poll(() => sizes, { interval: 10, timeout: 20_000 }).toEqual([100_000]);
+  });
+
   it("delays no answer when it is empty but chunked", async () => {
     const shop = await open({ after: (app) => app.use(express.json()), handle: () => "served" });
     const stream = new ReadableStream({ start: (controller) => controller.close() });

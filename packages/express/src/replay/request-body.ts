@@ -11,7 +11,7 @@ export type RequestBody =
   | { state: "too_large" }
   /** Dropped before its end: the pool had no room. */
   | { state: "dropped" }
-  /** The buyer disconnected before its end. */
+  /** The buyer disconnected before its end, or other middleware has answered. */
   | { state: "aborted" };
 
 // A second gate on the same request finds the stream already read, by the first.
@@ -43,6 +43,15 @@ export async function readRequestBody(
   const body = await read(request, options);
   if (body.state === "known") knownHashes.set(request, body.hash);
   return body;
+}
+
+/**
+ * Empties an answered request whose body was put back, unless another reads it. Node empties only
+ * those of which nothing was read, and holds others until the connection's next request.
+ */
+export function emptyUnread(request: Request): void {
+  const isUnread = request.readableFlowing === null && request.listenerCount("readable") === 0;
+  if (request.readableDidRead && isUnread) request.resume();
 }
 
 const emptyBody = known("");
@@ -86,6 +95,7 @@ function readStream(
     const pooled = open(() => finish({ state: "dropped" }));
     request.on("readable", onReadable);
     request.on("close", onClose);
+    request.res?.once("finish", onAnswered);
 
     function onReadable(): void {
       // At the end of an empty stream, `read` would take the `end` from a later reader.
@@ -113,6 +123,15 @@ function readStream(
 
     function onClose(): void {
       finish({ state: "aborted" });
+    }
+
+    function onAnswered(): void {
+      if (isOver) {
+        emptyUnread(request);
+        return;
+      }
+      finish({ state: "aborted" });
+      request.resume();
     }
 
     function finish(body: RequestBody): void {

@@ -1,10 +1,12 @@
 import { connect, type Socket } from "node:net";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
+import type { Request, RequestHandler } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createReservationStore, type PaymentMiddlewareOptions } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
+import { processBodies } from "./body-pool.ts";
 
 const opened: Shop[] = [];
 const sockets: Socket[] = [];
@@ -32,12 +34,19 @@ async function open(
 }
 
 const init = { method: "POST" };
+/** Of a browser that sends a form. */
+const formHeaders = {
+  Accept: "text/html",
+  "Content-Type": "application/x-www-form-urlencoded",
+  "Sec-Fetch-Mode": "navigate",
+  "Sec-Fetch-Site": "same-origin",
+};
 
-/** Sends a request without the end of its body. `answer` holds the bytes received. */
-function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes) {
+/** Opens a connection, and sends the text. `answer` holds the bytes received. */
+function send(shop: Shop, text: string) {
   const socket = connect(shop.port);
   sockets.push(socket);
-  const connection = { answer: "", isClosed: false };
+  const connection = { socket, answer: "", isClosed: false };
   socket.on("data", (chunk) => {
     connection.answer += chunk.toString("latin1");
   });
@@ -45,10 +54,18 @@ function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes)
   socket.on("close", () => {
     connection.isClosed = true;
   });
-  const all = Object.entries({ Host: "shop", "Content-Length": `${bodyBytes}`, ...headers });
+  socket.write(text);
+  return connection;
+}
+
+/** Sends a request without the end of its body. */
+function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes) {
+  const isChunked = "Transfer-Encoding" in headers;
+  const length = isChunked ? {} : { "Content-Length": `${bodyBytes}` };
+  const all = Object.entries({ Host: "shop", ...length, ...headers });
   const head = all.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  socket.write(`POST /upload HTTP/1.1\r\n${head}\r\n`);
-  socket.write(Buffer.alloc(sent, "x"));
+  const connection = send(shop, `POST /upload HTTP/1.1\r\n${head}\r\n`);
+  connection.socket.write(Buffer.alloc(sent, "x"));
   return connection;
 }
 
@@ -218,15 +235,15 @@ describe("the body of an unverified payment", () => {
     const url = `${shop.url}/upload`;
     const buyer = createBuyer();
     const statuses: number[] = [];
-    const send = async (client: number) => {
+    const sendBy = async (client: number) => {
       const { headers } = await buyer.payFor(url, { init });
       const body = Buffer.alloc(bodyBytes, "y");
       const sent = { ...headers, "X-Client": `client ${client}` };
       statuses.push((await fetch(url, { ...init, headers: sent, body })).status);
     };
-    const first = send(1);
+    const first = sendBy(1);
     await expect.poll(() => runs.length, { interval: 5, timeout: 20_000 }).toBe(1);
-    const others = [2, 3, 4].map(send);
+    const others = [2, 3, 4].map(sendBy);
     // Long before the waiting ones time out.
     await expect.poll(() => statuses, { interval: 5, timeout: 20_000 }).toContain(429);
     runs[0]?.();
@@ -243,5 +260,107 @@ describe("the body of an unverified payment", () => {
       .toBe(4);
     await settled;
     expect(statuses.filter((status) => status !== 429 && status !== 200)).toEqual([]);
+  });
+
+  it("takes room of its client's others by the same measure where it is a page's form", async () => {
+    const large = 12 * 2 ** 20;
+    const shop = await open({ maxRequestBytes: 20 * 2 ** 20 });
+    const url = `${shop.url}/upload`;
+    const { headers } = await createBuyer().payFor(url, { init });
+    const upload = withhold(shop, { ...headers, "Content-Length": `${large}` }, large - 1);
+    await expect
+      .poll(processBodies.heldBytes, { interval: 10, timeout: 20_000 })
+      .toBeGreaterThan(10 * 2 ** 20);
+    const page = await fetch(url, { ...init, headers: formHeaders, body: "a=1" });
+    expect(page.status).toBe(402);
+    upload.socket.write("x");
+    await expect
+      .poll(() => upload.answer, { interval: 10, timeout: 20_000 })
+      .toMatch(/^HTTP\/1.1 200 /);
+  });
+});
+
+describe("a body that no handler reads is not held after its answer", () => {
+  const poor = () => ({ isValid: false, invalidReason: "insufficient_funds" });
+
+  async function openRecorded(config: { before?: RequestHandler } = {}) {
+    const requests: Request[] = [];
+    const shop = await openShop({
+      routes: { "POST /upload": { accepts: option() } },
+      before(app) {
+        app.use((request, _response, next) => {
+          requests.push(request);
+          next();
+        });
+        if (config.before) app.use(config.before);
+      },
+      serve: (app) => app.post("/upload", (_request, response) => void response.send("done")),
+    });
+    opened.push(shop);
+    const isEnded = () => requests.at(-1)?.readableEnded;
+    return { shop, url: `${shop.url}/upload`, requests, isEnded };
+  }
+
+  const patience = { interval: 10, timeout: 20_000 };
+
+  it.each([
+    ["a payment without money", 402, poor],
+    ["a sale", 200, undefined],
+  ])("of %s", async (_name, status, onVerify) => {
+    const { shop, url, isEnded } = await openRecorded();
+    shop.facilitator.onVerify = onVerify;
+    const { headers } = await createBuyer().payFor(url, { init });
+    const body = Buffer.alloc(2 ** 20, "x");
+    expect((await fetch(url, { ...init, headers, body })).status).toBe(status);
+    await expect.poll(isEnded, patience).toBe(true);
+  });
+
+  it("of payments without money, behind a request that is not answered yet", async () => {
+    const { shop, url, requests } = await openRecorded({
+      before(request, _response, next) {
+        if (request.path !== "/slow") next();
+      },
+    });
+    shop.facilitator.onVerify = poor;
+    const { headers } = await createBuyer().payFor(url, { init });
+    requests.length = 0;
+    const { socket } = send(shop, "GET /slow HTTP/1.1\r\nHost: shop\r\n\r\n");
+    const all = Object.entries({ Host: "shop", "Content-Length": `${2 ** 20}`, ...headers });
+    const head = all.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    for (let count = 0; count < 4; count += 1) {
+      socket.write(`POST /upload HTTP/1.1\r\n${head}\r\n`);
+      socket.write(Buffer.alloc(2 ** 20, "x"));
+    }
+    const areEnded = () => requests.slice(1).map(({ readableEnded }) => readableEnded);
+    await expect.poll(areEnded, patience).toEqual([true, true, true, true]);
+    expect(requests[0]?.res?.writableEnded).toBe(false);
+  });
+
+  it("of a form that is too large for a page", async () => {
+    const { shop, requests } = await openRecorded();
+    const sent = withhold(shop, { ...formHeaders, "Transfer-Encoding": "chunked" }, 0);
+    sent.socket.write(`f000\r\n${"x".repeat(0xf000)}\r\n`);
+    await expect.poll(() => sent.answer, patience).toMatch(/^HTTP\/1.1 402 /);
+    await expect.poll(() => requests.at(-1)?.readableLength, patience).toBe(0);
+    sent.socket.write("0\r\n\r\n");
+    await expect.poll(() => requests.at(-1)?.readableEnded, patience).toBe(true);
+  });
+
+  it("of a request that other middleware answers while it comes", async () => {
+    const answers: (() => void)[] = [];
+    const { shop, url, requests, isEnded } = await openRecorded({
+      before(_request, response, next) {
+        answers.push(() => void response.status(503).send("late"));
+        next();
+      },
+    });
+    const { headers } = await createBuyer().payFor(url, { init });
+    const sent = withhold(shop, headers);
+    await expect.poll(processBodies.heldBytes, patience).toBe(sentBytes);
+    answers.at(-1)?.();
+    await expect.poll(processBodies.heldBytes, patience).toBe(0);
+    sent.socket.write(Buffer.alloc(bodyBytes - sentBytes, "x"));
+    await expect.poll(isEnded, patience).toBe(true);
+    expect([requests.length, sent.answer]).toEqual([2, expect.stringMatching(/^HTTP\/1.1 503 /)]);
   });
 });
