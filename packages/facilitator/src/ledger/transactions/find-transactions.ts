@@ -150,6 +150,21 @@ async function findHighest(
   return row?.nonce;
 }
 
+/** The states of a relayer's transactions with these nonces, by nonce. */
+export async function findStates(
+  { db }: LedgerReads,
+  { network, relayer, nonces }: RelayerName & { nonces: readonly number[] },
+): Promise<Map<number, TransactionState>> {
+  const rows = await db
+    .selectFrom("transactions")
+    .select(["nonce", "state"])
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("nonce", "in", nonces)
+    .execute();
+  return new Map(rows.map(({ nonce, state }) => [nonce, state]));
+}
+
 /** The form of a relayer's transaction that was signed last, by its nonce. */
 export async function findNewestForm(
   { db, dialect }: LedgerReads,

@@ -1,17 +1,26 @@
-import { isHex, keccak256 } from "viem";
+import { setTimeout } from "node:timers/promises";
+import { getAddress, isAddress, isHex, keccak256 } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { listen, reserve, settle, submitAsStranger } from "../../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
 
 let here: SettlingDevnet | undefined;
 let idle: NodeProxy | undefined;
+let slow: NodeProxy | undefined;
+
+const receiptSchema = z.object({
+  result: z.object({ blockNumber: z.string().transform(BigInt) }),
+});
 
 afterEach(async () => {
   await here?.stop();
   await idle?.close();
+  await slow?.close();
   here = undefined;
   idle = undefined;
+  slow = undefined;
 });
 
 const refuse = (message: string) => () => ({ error: { code: -32000, message } });
@@ -158,6 +167,45 @@ describe("a first endpoint", () => {
     expect(await settle(facilitator, paid)).toMatchObject({ success: true });
 
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("a first endpoint whose receipts and counts are 30 blocks behind delays 16 payments no longer than one, beside a slow one", async () => {
+    here = await startSettlingDevnet("sqlite", { blockTimeSeconds: 1 });
+    const { devnet, start, pay } = here;
+    const behind = async () => {
+      const head = await devnet.client.getBlockNumber({ cacheTime: 0 });
+      return head > 30n ? head - 30n : 0n;
+    };
+    idle = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [of] }, ask) => {
+      if (method === "eth_getTransactionCount" && isAddress(String(of))) {
+        const [address, blockNumber] = [getAddress(String(of)), await behind()];
+        const count = await devnet.client.getTransactionCount({ address, blockNumber });
+        return { result: `0x${count.toString(16)}` };
+      }
+      const answer = await ask();
+      if (method !== "eth_getTransactionReceipt") return answer;
+      const block = receiptSchema.safeParse(answer).data?.result.blockNumber ?? 0n;
+      return block > (await behind()) ? { result: null } : answer;
+    });
+    let counts = 0;
+    slow = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (method === "eth_getTransactionCount") counts += 1;
+      await setTimeout(1_000);
+      return ask();
+    });
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, slow.url], blockTimeSeconds: 1 },
+      maxPaymentsPerTransaction: 1,
+      times: { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 },
+      settleTimeoutSeconds: 15,
+    });
+    const payments = await Promise.all(Array.from({ length: 16 }, () => pay()));
+
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+
+    expect(settled.map(({ success }) => success)).toEqual(payments.map(() => true));
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(counts).toBeLessThan(16);
   });
 
   it("a first endpoint without logs hides no execution by another sender", async () => {

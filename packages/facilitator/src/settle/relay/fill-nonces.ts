@@ -1,17 +1,18 @@
 import { type Address, toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { createSortableId } from "../../ledger/sortable-id.ts";
-import { findNewestForm } from "../../ledger/transactions/find-transactions.ts";
+import { findNewestForm, findStates } from "../../ledger/transactions/find-transactions.ts";
 import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { undoTransaction } from "../../ledger/transactions/undo-transaction.ts";
+import type { TransactionState } from "../../ledger/transactions-schema.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { maxAhead } from "../evidence/find-executions.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
-import { countWords, findBlockBefore } from "./used-nonces.ts";
+import { type CountWords, countAtHead } from "./used-nonces.ts";
 
 /**
  * Stores a no-op transaction for each nonce that the chain waits for and no transaction of the
@@ -29,14 +30,25 @@ export async function fillNonces(options: {
   signer: RelayerSigner;
   lease: Lease;
   nonces: readonly number[];
+  countWords: CountWords;
 }): Promise<{ stored: TrackedTransaction[]; isReopened: boolean } | "lease_lost"> {
   const { context, network, signer, lease, nonces } = options;
   const { ledger, clock, logger, metrics } = context;
-  const fees = await network.fees.quote();
+  if (!(await ledger.leases.isHeld(lease))) return "lease_lost";
+  const relayer = toLowerHex(signer.address);
+  const states = await findStates(ledger, { network: network.network, relayer, nonces });
   const stored: TrackedTransaction[] = [];
   let isReopened = false;
+  for (const [nonce, state] of states) {
+    const name = { network: network.network, relayer, nonce };
+    if (state === "lost") isReopened = (await reopenTransaction(ledger, name)) || isReopened;
+  }
+  const included = nonces.filter((nonce) => isIncluded(states.get(nonce)));
+  isReopened = (await takeBackIncluded(options, { relayer, nonces: included })) || isReopened;
+  const missing = nonces.filter((nonce) => !states.has(nonce));
+  const fees = missing.length > 0 ? await network.fees.quote() : undefined;
   if (fees === undefined) return { stored, isReopened };
-  for (const nonce of nonces) {
+  for (const nonce of missing) {
     const broadcast = await signBroadcast({
       signer,
       chainId: network.chainId,
@@ -50,20 +62,13 @@ export async function fillNonces(options: {
     const record = {
       id: createSortableId(context.now()),
       network: network.network,
-      relayer: toLowerHex(signer.address),
+      relayer,
       nonce,
       gasLimit: fillerGas,
       broadcast,
     };
     const outcome = await storeTransaction(ledger, lease, { ...record, payments: [] });
     if (outcome === "lease_lost") return outcome;
-    if (outcome === "nonce_taken") {
-      const { network: name, relayer } = record;
-      isReopened =
-        (await reopenTransaction(ledger, { network: name, relayer, nonce })) ||
-        (await takeBackIncluded(options, { relayer, nonce })) ||
-        isReopened;
-    }
     if (outcome !== "stored") continue;
     const createdAt = context.now();
     const transaction = { ...record, createdAt, broadcasts: [{ ...broadcast, createdAt }] };
@@ -77,8 +82,12 @@ export async function fillNonces(options: {
   return { stored, isReopened };
 }
 
+function isIncluded(state: TransactionState | undefined): boolean {
+  return state === "settled" || state === "final";
+}
+
 /**
- * Opens a transaction again that counts as included and cannot be, by the nonce's use. A receipt is
+ * Opens transactions again that count as included and cannot be, by their nonces' use. A receipt is
  * one node's word, and so is a block that is final on a fork. Without this, one of them that was
  * false would hold up each later transaction of the relayer.
  *
@@ -86,19 +95,40 @@ export async function fillNonces(options: {
  * transaction stays as it is, and its bytes are sent again: that harms nothing, whichever is right.
  */
 async function takeBackIncluded(
+  options: Parameters<typeof fillNonces>[0],
+  { relayer, nonces }: { relayer: Address; nonces: readonly number[] },
+): Promise<boolean> {
+  if (nonces.length === 0) return false;
+  const { context, network, countWords } = options;
+  const atHead = await countAtHead(network, relayer);
+  if (atHead === undefined) return false;
+  const { used, block: unusedAtBlock } = atHead;
+  const disputed: number[] = [];
+  let isReopened = false;
+  for (const nonce of nonces.filter((each) => each >= used)) {
+    const words = await countWords(nonce);
+    if (words.used > 1 || (words.used === 1 && words.unused < 2)) disputed.push(nonce);
+    else {
+      const unused = { relayer, nonce, unusedAtBlock };
+      isReopened = (await takeBack(options, unused)) || isReopened;
+    }
+  }
+  await Promise.all(
+    disputed.map(async (nonce) => {
+      const name = { network: network.network, relayer, nonce };
+      const broadcast = await findNewestForm(context.ledger, name);
+      if (broadcast) await sendTransaction({ context, network, broadcast, isAgain: true });
+    }),
+  );
+  return isReopened;
+}
+
+async function takeBack(
   { context, network }: Parameters<typeof fillNonces>[0],
-  { relayer, nonce }: { relayer: Address; nonce: number },
+  { relayer, nonce, unusedAtBlock }: { relayer: Address; nonce: number; unusedAtBlock: number },
 ): Promise<boolean> {
   const { ledger, logger, metrics, emit } = context;
-  const unusedAtBlock = await findBlockBefore(network, { address: relayer, nonce });
-  if (unusedAtBlock === undefined) return false;
   const { network: name } = network;
-  const words = await countWords({ context, network }, { address: relayer, nonce });
-  if (words.used > 1 || (words.used === 1 && words.unused < 2)) {
-    const broadcast = await findNewestForm(ledger, { network: name, relayer, nonce });
-    if (broadcast) await sendTransaction({ context, network, broadcast, isAgain: true });
-    return false;
-  }
   // The node may lag.
   const highest = unusedAtBlock + network.finalAfter + Number(maxAhead);
   const unused = { network: name, relayer, nonce, unusedAtBlock, highest };

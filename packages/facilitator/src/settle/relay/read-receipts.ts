@@ -14,6 +14,7 @@ import {
 import { maxAhead } from "../evidence/find-executions.ts";
 import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
+import { everywhereMs, withinTime } from "./within-time.ts";
 
 /** By transaction: a form's receipt, and a fault in the answer about a form. */
 interface Receipts {
@@ -78,9 +79,6 @@ async function readHead(rpc: RpcRequester, known: bigint): Promise<bigint> {
   }
 }
 
-/** Time of an endpoint. One that hangs must not hold up the transactions of the others. */
-const everywhereMs = 5_000;
-
 /**
  * Reads the receipts of transactions that take long, at every endpoint: the first one may have no
  * receipts, and be right about all else. Or it may count too few nonces.
@@ -91,19 +89,15 @@ export async function readReceiptsEverywhere(
 ): Promise<Map<string, TransactionReceipt>> {
   if (transactions.length === 0 || rpc.endpoints.length < 2) return new Map();
   const head = watcher.latest()?.number ?? 0n;
-  const found = rpc.endpoints.map(() => new Map<string, TransactionReceipt>());
-  const reading = rpc.endpoints.map(async (endpoint, index) => {
+  const reading = rpc.endpoints.map(async (endpoint) => {
     try {
-      found[index] = (await readReceipts(endpoint, transactions, head)).receipts;
+      return (await readReceipts(endpoint, transactions, head)).receipts;
     } catch (error) {
-      if (!(error instanceof RpcError)) throw error;
+      if (error instanceof RpcError) return undefined;
+      throw error;
     }
   });
-  let cancel = () => {};
-  const timeout = new Promise<void>((resolve) => {
-    cancel = clock.setTimer(resolve, everywhereMs);
-  });
-  await Promise.race([Promise.all(reading), timeout]).finally(() => cancel());
+  const found = await withinTime(clock, everywhereMs, reading);
   // The first endpoint is preferred.
-  return new Map(found.toReversed().flatMap((receipts) => [...receipts]));
+  return new Map(found.toReversed().flatMap((receipts) => [...(receipts ?? [])]));
 }

@@ -9,7 +9,13 @@ import type { Relayer } from "./relayer-context.ts";
 import { SignerError } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { reportSigner } from "./sign-or-rest.ts";
-import { countRefusedNonces, countUsedNonces, countWords, maxGap } from "./used-nonces.ts";
+import {
+  type CountWords,
+  countRefusedNonces,
+  countUsedNonces,
+  createCountWords,
+  maxGap,
+} from "./used-nonces.ts";
 
 /**
  * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself,
@@ -33,7 +39,8 @@ export async function resendStuck(
   const time = await readBlockTime(relayer.context.ledger, header);
   const used = await countUsed(relayer, late);
   if (state.lease !== lease) return;
-  if ((await fillGap(relayer, used, lease)) === "far") return;
+  const countWords = createCountWords(relayer, relayer.address);
+  if ((await fillGap(relayer, { used, lease, countWords })) === "far") return;
   if (state.lease !== lease) return;
   // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
@@ -41,7 +48,7 @@ export async function resendStuck(
   for (const transaction of late) {
     if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
-    if (receipt && !(await isDenied(relayer, transaction, used))) {
+    if (receipt && !(await isDenied(transaction, used, countWords))) {
       await recordReceipt(relayer, { transaction, receipt, head });
       continue;
     }
@@ -75,13 +82,11 @@ export async function resendStuck(
  * them is no liar.
  */
 async function isDenied(
-  relayer: Relayer,
   { nonce }: TrackedTransaction,
   used: number,
+  countWords: CountWords,
 ): Promise<boolean> {
-  if (nonce < used) return false;
-  const words = await countWords(relayer, { address: relayer.address, nonce });
-  return words.unused >= 2;
+  return nonce >= used && (await countWords(nonce)).unused >= 2;
 }
 
 /** An endpoint that counts too few of the nonces must not hold up the relayer. */
@@ -123,7 +128,10 @@ export function comeNear({ state, onCapacity }: Relayer): void {
  * The nonce that the chain waits for must be filled, whatever caused the gap. Nothing behind it is
  * ever mined.
  */
-async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<"far" | undefined> {
+async function fillGap(
+  relayer: Relayer,
+  { used, lease, countWords }: { used: number; lease: Lease; countWords: CountWords },
+): Promise<"far" | undefined> {
   const { context, network, signer, state } = relayer;
   if (signer === undefined) return undefined;
   const lowest = Math.min(
@@ -139,7 +147,7 @@ async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<"f
   const nonces = Array.from({ length }, (_, index) => used + index);
   let filled: Awaited<ReturnType<typeof fillNonces>>;
   try {
-    filled = await fillNonces({ context, network, signer, lease, nonces });
+    filled = await fillNonces({ context, network, signer, lease, nonces, countWords });
   } catch (error) {
     if (!(error instanceof SignerError)) throw error;
     // The next poll asks it again. The transaction is sent again meanwhile.

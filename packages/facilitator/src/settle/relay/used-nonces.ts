@@ -10,6 +10,7 @@ import * as z from "zod";
 import type { SettlementNetwork } from "../context.ts";
 import { isStuck } from "../evidence/is-stuck.ts";
 import type { Relayer } from "./relayer-context.ts";
+import { everywhereMs, withinTime } from "./within-time.ts";
 
 const nonceSchema = z
   .string()
@@ -93,14 +94,21 @@ export async function countRefusedNonces(
 }
 
 /** Numbers of the endpoints that count a nonce as used, and as unused; none of a single one. */
-export async function countWords(
-  context: Electorate,
-  { address, nonce }: { address: Address; nonce: number },
-): Promise<{ used: number; unused: number }> {
+export type CountWords = (nonce: number) => Promise<{ used: number; unused: number }>;
+
+/**
+ * Makes what returns the endpoints' words about the nonces of an address. They are asked once, when
+ * the first is needed: however many nonces a look is about, it waits once.
+ */
+export function createCountWords(context: Electorate, address: Address): CountWords {
   const count = { method: "eth_getTransactionCount", params: [address, "latest"] };
-  const counts = (await countEverywhere(context, count)).filter((each) => each !== undefined);
-  const used = counts.filter((each) => each > nonce).length;
-  return { used, unused: counts.length - used };
+  let asked: ReturnType<typeof countEverywhere> | undefined;
+  return async (nonce) => {
+    asked ??= countEverywhere(context, count, everywhereMs);
+    const counts = (await asked).filter((each) => each !== undefined);
+    const used = counts.filter((each) => each > nonce).length;
+    return { used, unused: counts.length - used };
+  };
 }
 
 /**
@@ -111,33 +119,37 @@ export async function countWords(
 async function countEverywhere(
   { context, network }: Electorate,
   count: RpcCall,
+  maxMs?: number,
 ): Promise<(number | undefined)[]> {
   const { endpoints, chainId } = network.rpc;
   if (endpoints.length < 2) return [];
-  const answers = await Promise.all(
-    endpoints.map(async (endpoint) => {
-      const calls = [blockByNumber("latest"), { method: "eth_chainId" }, count];
-      const asked = await endpoint.requestMany(calls).catch(() => []);
-      const [block, chain, used] = asked.map((each) => (each.ok ? each.result : undefined));
-      const isOurs = nonceSchema.safeParse(chain).data === chainId;
-      const head = isOurs ? parseBlockHeader(block) : undefined;
-      return { head, used: nonceSchema.safeParse(used).data };
-    }),
-  );
-  const heads = answers.flatMap(({ head }) => head ?? []);
-  return answers.map(({ head, used }) =>
-    head === undefined || isStuck(head, heads, context.now()) ? undefined : used,
-  );
+  const asking = endpoints.map(async (endpoint) => {
+    const calls = [blockByNumber("latest"), { method: "eth_chainId" }, count];
+    const asked = await endpoint.requestMany(calls).catch(() => []);
+    const [block, chain, used] = asked.map((each) => (each.ok ? each.result : undefined));
+    const isOurs = nonceSchema.safeParse(chain).data === chainId;
+    const head = isOurs ? parseBlockHeader(block) : undefined;
+    return { head, used: nonceSchema.safeParse(used).data };
+  });
+  const answers =
+    maxMs === undefined
+      ? await Promise.all(asking)
+      : await withinTime(context.clock, maxMs, asking);
+  const heads = answers.flatMap((answer) => answer?.head ?? []);
+  return answers.map((answer) => {
+    if (answer?.head === undefined || isStuck(answer.head, heads, context.now())) return undefined;
+    return answer.used;
+  });
 }
 
 /**
- * The newest block by which the nonces from `nonce` on are unused. A node that lags cannot answer
- * for that block. `undefined`: some are used, or no node answers.
+ * Number of an address's used nonces by the newest block. A node that lags cannot answer for that
+ * block. `undefined`: no node answers.
  */
-export async function findBlockBefore(
+export async function countAtHead(
   { rpc, watcher, times }: SettlementNetwork,
-  { address, nonce }: { address: Address; nonce: number },
-): Promise<number | undefined> {
+  address: Address,
+): Promise<{ used: number; block: number } | undefined> {
   const { number } = await watcher.read(times.resendMs());
   const params = [address, `0x${number.toString(16)}`];
   try {
@@ -145,7 +157,7 @@ export async function findBlockBefore(
       { method: "eth_getTransactionCount", params },
       { minBlock: number },
     );
-    return nonceSchema.parse(count) <= nonce ? Number(number) : undefined;
+    return { used: nonceSchema.parse(count), block: Number(number) };
   } catch (error) {
     // A node may have no state of that block.
     if (error instanceof RpcResponseError || error instanceof RpcUnavailableError) return undefined;
