@@ -36,10 +36,10 @@ interface EndsWatch {
 
 /**
  * Word of an endpoint about a payment: executed; `over`, no sender can execute it any more;
- * `unused`, the same, and none has; `open`, one may, or the endpoint may still say something else.
- * `undefined`: it has no say.
+ * `denied`, the same, and none has, for it is unused, or its nonce was used otherwise; `open`, one
+ * may, or the endpoint may still say something else. `undefined`: it has no say.
  */
-type Word = Extract<Execution, { outcome: "executed" }> | "over" | "unused" | "open" | undefined;
+type Word = Extract<Execution, { outcome: "executed" }> | "over" | "denied" | "open" | undefined;
 type Words = ReadonlyMap<OrderedPayment, Word>;
 /** The word of an endpoint that returns an error. */
 type Silence = (subjects: Subjects, error: unknown) => Word;
@@ -60,8 +60,8 @@ export interface Ends {
  * no more, so one node's word does not end it. An endpoint that does not answer holds that
  * up. So does one that is behind the end of the payment's time: ten minutes at most.
  *
- * An execution that one endpoint shows counts against a single other. It does not against two at
- * which the payment is unused, past its time. One that may still be the second is waited for.
+ * An execution that one endpoint shows counts against a single other. It does not against two that
+ * deny it. One that may still be the second is waited for.
  */
 export async function findEnds(
   watch: EndsWatch,
@@ -82,12 +82,12 @@ export async function findEnds(
       return word === "open" && head && isStuck(head, heads, now) ? undefined : word;
     });
     const execution = words.find((word) => typeof word === "object");
-    const unused = words.filter((word) => word === "unused").length;
-    const isOver = unused > 0 || words.includes("over");
+    const denied = words.filter((word) => word === "denied").length;
+    const isOver = denied > 0 || words.includes("over");
     const isOpen = words.includes("open");
     if (execution === undefined) {
       if (isOver && !isOpen) ends.over.push(payment);
-    } else if (unused === 0 || (unused === 1 && !isOpen)) ends.found.set(payment, execution);
+    } else if (denied === 0 || (denied === 1 && !isOpen)) ends.found.set(payment, execution);
   }
   return ends;
 }
@@ -127,7 +127,7 @@ async function readView(
     const isUnused = word !== undefined && schemeOf({ kind }).isUsed(authorization, word) === false;
     // A token that does not answer may have used it.
     if (!isUnused) used.push(each);
-    else words.set(each, validBefore <= head.timestamp ? "unused" : "open");
+    else words.set(each, validBefore <= head.timestamp ? "denied" : "open");
   }
   if (used.length === 0) return { head, words };
   const wordsOfUsed = await readUsed(watch, { endpoint, limited, head, used, silence });
@@ -180,7 +180,7 @@ async function readUsed(
     noteAnswer(endpoint, subjectsOf(each));
     if (execution?.outcome === "executed") words.set(each, execution);
     else if (execution?.outcome === "spent") {
-      words.set(each, execution.blockNumber + depth <= head.number ? "over" : "open");
+      words.set(each, execution.blockNumber + depth <= head.number ? "denied" : "open");
     } else words.set(each, late.has(each) ? "open" : "over");
   }
   return words;

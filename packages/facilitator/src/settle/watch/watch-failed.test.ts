@@ -314,12 +314,19 @@ it.each([
 });
 
 it.each([
-  ["is not confirmed beside two others", 2, [], "failed"],
-  ["is not confirmed beside two others, one of which fails in the first look", 2, [1], "failed"],
-  ["is confirmed beside a single other", 1, [], "confirmed"],
+  ["is not confirmed beside two others", 2, [], "failed", false],
+  [
+    "is not confirmed beside two others, one of which fails in the first look",
+    2,
+    [1],
+    "failed",
+    false,
+  ],
+  ["is not confirmed beside two others that show it as cancelled", 2, [], "failed", true],
+  ["is confirmed beside a single other", 1, [], "confirmed", false],
 ] as const)(
   "a failed payment that the last endpoint alone shows as executed %s",
-  async (_, others, failing, state) => {
+  async (_, others, failing, state, isCancelled) => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
     const fork = await startDevnet();
@@ -339,6 +346,7 @@ it.each([
     const { id, paid } = await fail(devnet, ledger);
     await fork.mint({ to: fork.accounts.buyer.address, amount: 1_000n });
     await submitAsStranger({ devnet: fork }, paid);
+    if (isCancelled) await cancel({ devnet }, devnet.accounts.buyer, paid);
     await devnet.mine(5);
     await fork.mine(5);
 
