@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { getAddress, isAddress, isHex, keccak256 } from "viem";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { listen, reserve, settle, submitAsStranger } from "../../testing/settling-actions.ts";
@@ -206,6 +206,39 @@ describe("a first endpoint", () => {
     expect(settled.map(({ success }) => success)).toEqual(payments.map(() => true));
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
     expect(counts).toBeLessThan(16);
+  });
+
+  it("a first endpoint beside one that hangs gets the replacement of a transaction in time", async () => {
+    here = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay } = here;
+    await devnet.setAutomine(false);
+    const sentAt = new Map<string, number>();
+    idle = await startNodeProxy(devnet.rpcUrl, ({ method, params: [raw] }, ask) => {
+      const isNew = method === "eth_sendRawTransaction" && !sentAt.has(String(raw));
+      if (isNew) sentAt.set(String(raw), performance.now());
+      return ask();
+    });
+    let hangs = false;
+    let release: () => void = () => undefined;
+    const released = new Promise<undefined>((resolve) => {
+      release = () => resolve(undefined);
+    });
+    slow = await startNodeProxy(devnet.rpcUrl, (_call, ask) => (hangs ? released : ask()));
+    const facilitator = await start({
+      network: { rpcUrls: [idle.url, slow.url], blockTimeSeconds: 1 },
+      times: { sweepMs: 100, resendMs: 900, replaceMs: 1_000, loseMs: 60_000 },
+    });
+
+    hangs = true;
+    const pending = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(sentAt.size).toBeGreaterThan(1), 20_000);
+    release();
+    await devnet.setAutomine(true);
+    await devnet.mine();
+
+    const [first = 0, second = 0] = sentAt.values();
+    expect(second - first).toBeLessThan(8_000);
+    expect(await pending).toMatchObject({ success: true });
   });
 
   it("a first endpoint without logs hides no execution by another sender", async () => {

@@ -14,7 +14,7 @@ import {
 import { maxAhead } from "../evidence/find-executions.ts";
 import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
-import { everywhereMs, withinTime } from "./within-time.ts";
+import { withinTime } from "./within-time.ts";
 
 /** By transaction: a form's receipt, and a fault in the answer about a form. */
 interface Receipts {
@@ -86,6 +86,7 @@ async function readHead(rpc: RpcRequester, known: bigint): Promise<bigint> {
 export async function readReceiptsEverywhere(
   { context: { clock }, network: { rpc, watcher } }: Relayer,
   transactions: readonly TrackedTransaction[],
+  maxMs: number,
 ): Promise<Map<string, TransactionReceipt>> {
   if (transactions.length === 0 || rpc.endpoints.length < 2) return new Map();
   const head = watcher.latest()?.number ?? 0n;
@@ -97,7 +98,7 @@ export async function readReceiptsEverywhere(
       throw error;
     }
   });
-  const found = await withinTime(clock, everywhereMs, reading);
+  const found = await withinTime(clock, maxMs, reading);
   // The first endpoint is preferred.
   return new Map(found.toReversed().flatMap((receipts) => [...(receipts ?? [])]));
 }

@@ -16,6 +16,10 @@ import {
   createCountWords,
   maxGap,
 } from "./used-nonces.ts";
+import { everywhereMs } from "./within-time.ts";
+
+/** Time of an endpoint for receipts of transactions whose nonces count as unused. */
+const unlikelyMs = 2_000;
 
 /**
  * Resends a transaction that no block holds, then replaces it; or finds its nonce used: by itself,
@@ -44,7 +48,9 @@ export async function resendStuck(
   if (state.lease !== lease) return;
   // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
-  const receipts = await readReceiptsEverywhere(relayer, late);
+  // Where no nonce counts as used, most likely none has a receipt: the resend is what matters.
+  const maxMs = late.some(({ nonce }) => nonce < used) ? everywhereMs : unlikelyMs;
+  const receipts = await readReceiptsEverywhere(relayer, late, maxMs);
   for (const transaction of late) {
     if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
