@@ -1,9 +1,16 @@
 import { systemClock } from "@coinslot/chain";
+import { withDatabase } from "@coinslot/devnet";
 import type { SettleResponse } from "@coinslot/protocol";
 import { isHex, keccak256, parseTransaction } from "viem";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { startNodeProxy } from "../../testing/node-proxy.ts";
-import { listen, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
+import {
+  listen,
+  reserve,
+  settle,
+  submitAsStranger,
+  useSettlingDevnet,
+} from "../../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../../testing/settling-devnet.ts";
 
 const begin = useSettlingDevnet();
@@ -150,4 +157,19 @@ it("fails a payment that eight transactions have carried, where a node counts ea
   });
 
   expect(nonces.size).toBe(8);
+});
+
+it("confirms a payment that eight transactions have carried, and another sender has executed", async () => {
+  const here = await begin();
+  const { ledger, start, pay } = here;
+  const facilitator = await start();
+  const paid = await pay();
+  const reservation = await reserve(facilitator, paid);
+  await withDatabase(ledger.url, ({ execute }) => execute("update payments set carried = 8"));
+  const transaction = await submitAsStranger(here, paid);
+
+  expect(await settle(facilitator, paid, reservation)).toMatchObject({
+    success: true,
+    transaction,
+  });
 });

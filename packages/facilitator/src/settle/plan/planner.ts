@@ -121,15 +121,6 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
     queue.remove(overdue.map(({ payment }) => payment.id));
     return "again";
   }
-  // Reorganisations and used nonces queue payments again. The watch over the chain looks on for it.
-  const tooOften = ready.filter(({ payment }) => payment.attempts >= maxAttempts);
-  if (tooOften.length > 0) {
-    const failed = tooOften.map((each) =>
-      failedOutcome(each, schemeOf(each.payment).reasons.executionFailed),
-    );
-    await endWithout(plan, queue, failed);
-    return "again";
-  }
   const isUrgent = ({ payment }: OrderedPayment) => payment.validBefore <= deadline + 2n;
   // A sweep tries nothing that is then left in the queue.
   if (!isWorthSending && !ready.some(isUrgent)) return "idle";
@@ -137,13 +128,21 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const due = lane === "alone" ? ready.slice(0, 1) : ready;
   const prepared = await prepareCandidates({ network, cache: context.simulationCache, queue: due });
   for (const { queued, why } of prepared.waiting) passOver(plan, queued, why);
-  await endWithout(plan, queue, prepared.outcomes);
-  const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
+  // Reorganisations and used nonces queue payments again. One that was executed fails its trial.
+  // The watch over the chain looks on for the others.
+  const isTooOften = ({ payment }: PreparedCandidate) => payment.attempts >= maxAttempts;
+  const tooOften = prepared.candidates
+    .filter(isTooOften)
+    .map((each) => failedOutcome(each, schemeOf(each.payment).reasons.executionFailed));
+  const outcomes = [...prepared.outcomes, ...tooOften];
+  await endWithout(plan, queue, outcomes);
+  const candidates = prepared.candidates.filter((each) => !isTooOften(each));
+  const { chosen, isFull } = chooseBatch(candidates, limits);
   if (chosen.length === 0) return "again";
   if (!maySendPart && !isFull && !chosen.some(isUrgent)) {
     // Places of refused and waiting payments are filled from behind them: else one of each plan
     // would leave a single transaction in flight.
-    const hasPassedOver = prepared.waiting.length + prepared.outcomes.length > 0;
+    const hasPassedOver = prepared.waiting.length + outcomes.length > 0;
     return hasPassedOver ? "again" : "idle";
   }
   return send(plan, { lane, relayer, chosen, plannedAt });
