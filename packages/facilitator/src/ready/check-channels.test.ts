@@ -3,6 +3,7 @@ import { ConfigurationError, channelContracts } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelOptions } from "../configuration/channel-options.ts";
 import { createFacilitator } from "../create-facilitator.ts";
+import { startNodeProxy } from "../testing/node-proxy.ts";
 
 async function start(options: DevnetOptions = {}): Promise<Devnet> {
   const devnet = await startDevnet(options);
@@ -10,12 +11,15 @@ async function start(options: DevnetOptions = {}): Promise<Devnet> {
   return devnet;
 }
 
-/** Problems of a start with channels on these chains. */
-async function problemsOf(devnets: readonly Devnet[], channels: ChannelOptions = {}) {
+/** Problems of a start with channels on these chains. `first`: an endpoint before the chain's. */
+async function problemsOf(
+  devnets: readonly Devnet[],
+  { first = [], ...channels }: ChannelOptions & { first?: string[] } = {},
+) {
   const facilitator = createFacilitator({
     networks: devnets.map(({ network, rpcUrl, accounts }) => ({
       network,
-      rpcUrls: [rpcUrl],
+      rpcUrls: [...first, rpcUrl],
       relayer: { privateKey: accounts.relayer.privateKey },
     })),
     ledger: "sqlite::memory:",
@@ -60,6 +64,19 @@ describe("a start with channels", () => {
     await placeChannels(devnet);
     expect(await problemsOf([devnet])).toEqual([expect.stringContaining("lacks EIP-1153")]);
   });
+
+  it.each(["eth_getCode", "eth_call"])(
+    "goes on beside a first endpoint that lies by %s",
+    async (lie) => {
+      const devnet = await start();
+      await placeChannels(devnet);
+      const liar = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+        method === lie ? { result: "0x" } : ask(),
+      );
+      onTestFinished(() => liar.close());
+      expect(await problemsOf([devnet], { first: [liar.url] })).toEqual([]);
+    },
+  );
 
   it("needs the contracts only on the networks that are named", async () => {
     const [devnet, other] = [await start(), await start({ chainId: 988 })];

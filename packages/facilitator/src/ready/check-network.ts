@@ -11,6 +11,7 @@ import {
 import { FacilitatorError, multicall3Address } from "@coinslot/protocol";
 import * as z from "zod";
 import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
+import { checkByEach } from "./check-by-each.ts";
 import { checkChannels, type NeededEscrow } from "./check-channels.ts";
 import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";
@@ -21,7 +22,7 @@ export interface NetworkReport extends Findings {
   /** True if many payments can share a transaction. */
   hasMulticall3: boolean;
   blockGasLimit: bigint;
-  /** The chain could not be read: asked again, it may have no problem. */
+  /** The chain, or an endpoint, could not be read: asked again, it may have no problem. */
   isTransient: boolean;
 }
 
@@ -52,14 +53,16 @@ export async function checkNetwork(
       isMulticall3There(pool),
       readBlockGasLimit(pool),
       watcher.refresh(),
-      checkTokens(configuration, pool),
-      checkRelayers(configuration, pool),
-      checkChannels(network, escrows, pool),
+      checkByEach(pool, (rpc) => checkTokens(configuration, rpc)),
+      checkByEach(pool, (rpc) => checkRelayers(configuration, rpc)),
+      checkByEach(pool, (rpc) => checkChannels(network, escrows, rpc)),
     ]);
     const slow = `${network} has no Multicall3: every payment takes a transaction of its own.`;
     const batches = { problems: [], warnings: hasMulticall3 ? [] : [slow] };
     const found = joinFindings([...findings, batches]);
-    return { ...found, hasMulticall3, blockGasLimit, isTransient: false };
+    const failed = findings.filter(({ problems }) => problems.length > 0);
+    const isTransient = failed.length > 0 && failed.every((each) => each.isTransient);
+    return { ...found, hasMulticall3, blockGasLimit, isTransient };
   } catch (error) {
     if (!(error instanceof RpcError || error instanceof FacilitatorError)) throw error;
     const problems = [`${network} cannot be read: ${error.message}.`];

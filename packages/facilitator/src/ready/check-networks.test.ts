@@ -8,13 +8,14 @@ import {
 import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
 import { type Asset, ConfigurationError } from "@coinslot/protocol";
 import { mnemonicToAccount } from "viem/accounts";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import {
   type NetworkConfiguration,
   readFacilitatorOptions,
 } from "../configuration/facilitator-configuration.ts";
 import type { FacilitatorNetworkOptions } from "../configuration/facilitator-options.ts";
 import { silentLogger } from "../logger.ts";
+import { type Intercept, startNodeProxy } from "../testing/node-proxy.ts";
 import { checkNetworks } from "./check-networks.ts";
 
 let devnet: Devnet;
@@ -54,6 +55,11 @@ function configure(change: Partial<FacilitatorNetworkOptions> = {}): {
 
 /** The report of a start with these networks: problems, and warnings in the log. */
 async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
+  return checkFor(0, ...changes);
+}
+
+/** As `check`, with retries. */
+async function checkFor(patienceMs: number, ...changes: Partial<FacilitatorNetworkOptions>[]) {
   const warnings: string[] = [];
   const logger = {
     ...silentLogger,
@@ -66,7 +72,7 @@ async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
       escrows: [],
       logger,
       clock: systemClock,
-      patienceMs: 0,
+      patienceMs,
     });
     return { problems: [], warnings, reports };
   } catch (error) {
@@ -193,4 +199,96 @@ test("all problems of all networks are reported at once", async () => {
     { network: "eip155:988", rpcUrls: [otherChain.rpcUrl], relayer: poor },
   );
   expect(problems).toHaveLength(4);
+});
+
+/** A node in front of the true one. */
+async function startNode(intercept: Intercept): Promise<string> {
+  const proxy = await startNodeProxy(devnet.rpcUrl, intercept);
+  onTestFinished(() => proxy.close());
+  return proxy.url;
+}
+
+const lies: {
+  title: string;
+  method: string;
+  answer: Awaited<ReturnType<Intercept>>;
+  problem: string;
+}[] = [
+  {
+    title: "shows no balance of the relayer",
+    method: "eth_getBalance",
+    answer: { result: "0x0" },
+    problem: "holds 0 XPL",
+  },
+  {
+    title: "reverts each call",
+    method: "eth_call",
+    answer: { error: { code: 3, message: "execution reverted", data: "0x" } },
+    problem: "has no EIP-3009 transfers",
+  },
+  {
+    title: "returns nothing for each call",
+    method: "eth_call",
+    answer: { result: "0x" },
+    problem: "has no EIP-3009 transfers",
+  },
+  {
+    title: "returns nonsense for each call",
+    method: "eth_call",
+    answer: { result: `0x${"12".repeat(32)}` },
+    problem: "has no EIP-3009 transfers",
+  },
+  {
+    title: "shows no code",
+    method: "eth_getCode",
+    answer: { result: "0x" },
+    problem: "has no contract at its address",
+  },
+];
+
+describe.each(lies)("an endpoint that $title", ({ method, answer, problem }) => {
+  const startLiar = () => startNode(async (call, ask) => (call.method === method ? answer : ask()));
+
+  test("is a warning with its number beside one that contradicts it", async () => {
+    const rpcUrls = [await startLiar(), devnet.rpcUrl];
+    const { problems, warnings } = await check({ rpcUrls, assets: [usdt0()] });
+    expect(problems).toEqual([]);
+    expect(warnings).toContainEqual(
+      expect.stringMatching(`^By endpoint 1, which another one contradicts: .*${problem}`),
+    );
+  });
+
+  test("is believed alone, and beside one that does not answer", async () => {
+    const liar = await startLiar();
+    for (const rpcUrls of [[liar], [liar, "http://127.0.0.1:1"]]) {
+      const { problems } = await check({ rpcUrls, assets: [usdt0()] });
+      expect(problems).toEqual([expect.stringContaining(problem)]);
+    }
+  });
+
+  test("is a warning beside one that answers before the deadline", async () => {
+    let isSilent = true;
+    const late = await startNode(async (call, ask) => {
+      if (call.method !== method || !isSilent) return ask();
+      isSilent = false;
+      return undefined;
+    });
+    const change = { rpcUrls: [await startLiar(), late], assets: [usdt0()] };
+    const { problems } = await checkFor(10_000, change);
+    expect(problems).toEqual([]);
+    expect(isSilent).toBe(false);
+  });
+});
+
+test("a problem that each endpoint shows ends the retries, without those of one alone", async () => {
+  const liar = await startNode(async ({ method }, ask) =>
+    method === "eth_getCode" ? { result: "0x" } : ask(),
+  );
+  const { problems } = await checkFor(60_000, {
+    rpcUrls: [liar, devnet.rpcUrl],
+    assets: [usdt0(), devnet.multicall3],
+  });
+  expect(problems).toEqual([
+    expect.stringMatching(/^The token 0xca11bde0\w+ has no EIP-3009 transfers/i),
+  ]);
 });
