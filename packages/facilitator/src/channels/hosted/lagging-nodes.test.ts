@@ -113,6 +113,25 @@ describe("trials of a caller's calls, beside endpoints that pass what the chain 
     });
   });
 
+  it("find nothing to settle, whatever an endpoint shows that lags", async () => {
+    const { channels, devnet } = here;
+    await channels.claim([await channels.rowOf(good, 4_000n)]);
+    const stuck = await startStuck();
+    const receiver = devnet.accounts.seller.address;
+    await channels.settle(receiver);
+    await pass(60);
+    await devnet.mine(10);
+    const facilitator = await start(devnet.rpcUrl, stuck.url);
+    await lagging(facilitator);
+    const sent = await countSent();
+    const settle = { type: "settle", receiver, token: devnet.token };
+    expect(await here.settle(facilitator, settle)).toMatchObject({
+      state: "refused",
+      reason: "invalid_batch_settlement_evm_nothing_to_settle",
+    });
+    expect(await countSent()).toBe(sent);
+  });
+
   it("refuse a settle, whatever an endpoint passes that lags", async () => {
     const { channels, devnet } = here;
     await channels.claim([await channels.rowOf(good, 4_000n)]);

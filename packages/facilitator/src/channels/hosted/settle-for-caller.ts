@@ -11,6 +11,7 @@ import { topicOf } from "../../evm/topic-of.ts";
 import { hexWord } from "../../evm/word.ts";
 import { type CallerCall, findLastCall, readCall } from "../../ledger/channels/caller-calls.ts";
 import { tryAtEach } from "../../settle/evidence/try-at-each.ts";
+import { withoutLagging } from "../../settle/evidence/without-lagging.ts";
 import { settleGas } from "../claims/settle-receivers.ts";
 import { byEvent, type Evidence, followCall } from "./follow-call.ts";
 import type { HostedContext, HostedNetwork, Permit } from "./hosted-context.ts";
@@ -128,7 +129,7 @@ async function readOwing(
   { escrow: { settlement, place } }: HostedNetwork,
   asked: Pick<Settle, "receiver" | "token">,
 ): Promise<Sums | undefined> {
-  const { endpoints } = settlement.network.rpc;
+  const endpoints = withoutLagging(settlement.network.rpc);
   if (endpoints.length < 2) return undefined;
   const call = callOf(place.contract, asked, "latest");
   const all = await Promise.allSettled(

@@ -1,4 +1,4 @@
-import type { OpenRefund } from "../../ledger/channels/channel-refunds.ts";
+import { type OpenRefund, readRefund } from "../../ledger/channels/channel-refunds.ts";
 import { readChannelState } from "../../ledger/channels/channel-state.ts";
 import { endRefund, noteRefundEvent } from "../../ledger/channels/move-refund.ts";
 import { baseOf } from "../../schemes/batch-settlement/admit-voucher.ts";
@@ -136,7 +136,8 @@ export async function conclude(
     each.delete(refund.id);
   }
   memory.formerHeads.delete(refund.channelId);
-  const event = most ?? refund.event;
+  // What this look has noted counts, too.
+  const event = most ?? (await readRefund(context.ledger, refund.id))?.event;
   if (event === undefined) {
     const isEmpty = atHead.balance <= baseOf(channel.charged, atHead.totalClaimed);
     return failRefund(channels, refund, isEmpty ? noBalance : notSent);

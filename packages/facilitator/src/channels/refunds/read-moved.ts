@@ -21,6 +21,8 @@ interface MovedByEach {
 
 /** Time of an endpoint for the events of one refund, in all looks. */
 const maxReadingMs = 1_200_000;
+/** Counts of the time between two looks, at most: two moments' faults are not 20 minutes. */
+const maxStepMs = 150_000;
 
 /**
  * The events of a refund by each endpoint with a vote, down from the block of its vote. The nonce
@@ -55,13 +57,17 @@ export async function readMoved(
   async function ask({ endpoint: number, block }: ChannelVote, signal: AbortSignal) {
     const endpoint = network.rpc.endpoints.find((each) => each.endpoint === number);
     if (endpoint === undefined) return { sum: undefined, isAwaited: false };
+    const now = clock.now();
     const soFar = shown.get(endpoint) ?? {
       next: block.number,
       atOnce: maxBlocksAtOnce,
       events: [],
-      begunAt: clock.now(),
+      at: now,
+      readingMs: 0,
     };
     shown.set(endpoint, soFar);
+    soFar.readingMs += Math.min(now - soFar.at, maxStepMs);
+    soFar.at = now;
     const rpc = withSignal(endpoint, signal);
     const readDownTo = (first: number) =>
       attempt(signal, () => readRefunded(rpc, { contract, channelId, first, isEnough }, soFar));
@@ -71,7 +77,7 @@ export async function readMoved(
     }
     stopping.throwIfAborted();
     if (isEnough(soFar.events)) enough.abort();
-    const isInTime = clock.now() - soFar.begunAt < maxReadingMs;
+    const isInTime = soFar.readingMs < maxReadingMs;
     return { sum: sumOfOurs(soFar.events), isAwaited: fault !== undefined && isInTime };
   }
 

@@ -74,6 +74,32 @@ it("the newest events are shown by a node that has pruned the others, and return
   expect(soFar.atOnce).toBe(1);
 });
 
+it("a look that is cut off in time asks for as many blocks in the next", async () => {
+  const soFar = begun();
+  let ranges = 0;
+  const node = nodeOf(() => {
+    ranges += 1;
+    if (ranges > 3) throw new Error("The time is over.");
+    return 0;
+  });
+  await expect(readRefunded(node, asked, soFar)).rejects.toThrow("The time is over.");
+  expect(soFar).toMatchObject({ next: 2_000, atOnce: 1_000 });
+});
+
+it("more blocks are asked for again after a moment's refusals", async () => {
+  const soFar = begun();
+  let ranges = 0;
+  const node = nodeOf(() => {
+    ranges += 1;
+    if (ranges <= 10) throw refusal;
+    return 0;
+  });
+  await expect(readRefunded(node, asked, soFar)).rejects.toThrow(RpcError);
+  expect(soFar.atOnce).toBe(1);
+  await readRefunded(node, asked, soFar);
+  expect(soFar.atOnce).toBeGreaterThan(100);
+});
+
 it("no block is asked for below those that show enough", async () => {
   const soFar = begun();
   const isEnough = (events: readonly unknown[]) => events.length > 0;

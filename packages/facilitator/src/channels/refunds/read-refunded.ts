@@ -76,6 +76,7 @@ export async function readRefunded(
   soFar: RefundedSoFar,
 ): Promise<void> {
   const topics = [refundedTopic, [channelId]];
+  let answers = 0;
   while (soFar.next >= first && !isEnough(soFar.events)) {
     const to = soFar.next;
     const from = Math.max(first, to - soFar.atOnce + 1);
@@ -85,10 +86,15 @@ export async function readRefunded(
       const call = { method: "eth_getLogs", params: [filter] };
       answer = await rpc.request(call, { minBlock: BigInt(to) });
     } catch (error) {
-      soFar.atOnce = Math.max(1, Math.floor((to - from + 1) / 2));
-      if (!(error instanceof RpcResponseError) || from === to) throw error;
+      const isRefused = error instanceof RpcResponseError;
+      // A look that is cut off in time has no fault to learn from.
+      if (isRefused || answers === 0) soFar.atOnce = Math.max(1, Math.floor((to - from + 1) / 2));
+      if (!isRefused || from === to) throw error;
       continue;
     }
+    answers += 1;
+    // A moment's fault may have made it small.
+    if (answers % 8 === 0) soFar.atOnce = Math.min(maxBlocksAtOnce, soFar.atOnce * 2);
     const found = eventsOf(refundedSchema.parse(answer), { address, channelId, from, to });
     if (soFar.events.length + found.length > maxEvents) {
       throw new ChannelReadError("A node makes up events");
@@ -96,8 +102,6 @@ export async function readRefunded(
     soFar.events.push(...found);
     soFar.next = from - 1;
   }
-  // A moment's fault has made it small.
-  soFar.atOnce = Math.min(maxBlocksAtOnce, soFar.atOnce * 2);
 }
 
 /** Those that were asked for: a node may return more. The newest first. */

@@ -14,8 +14,14 @@ import type { RefundedSoFar } from "./read-refunded.ts";
 /** `stopping`: no event is read any more. */
 export type RefundsContext = ChannelsContext & { stopping: AbortSignal };
 
-/** What each endpoint has shown so far. `begunAt`: by the clock. */
-export type ShownByEach = Map<RpcEndpointHandle, RefundedSoFar & { begunAt: number }>;
+/** What an endpoint has shown so far. */
+export interface ShownByOne extends RefundedSoFar {
+  /** The last look, by the clock. */
+  at: number;
+  /** Time between looks that counts. */
+  readingMs: number;
+}
+export type ShownByEach = Map<RpcEndpointHandle, ShownByOne>;
 
 /** Memory of one process about its refunds. Losing it costs gas at worst. */
 export interface RefundMemory {
