@@ -103,6 +103,7 @@ describe("a relayer that could not pay", () => {
       network: plasma,
       rpc: {
         chainId: 9745,
+        endpoints: [],
         request: async () => result(),
         requestMany: async (calls) =>
           calls.map(() => ({ ok: true, result: result(), endpoint: 0, failures: [] })),

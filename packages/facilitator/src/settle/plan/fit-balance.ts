@@ -1,5 +1,6 @@
 import type { SettlementNetwork } from "../context.ts";
-import { type Fees, priceOf } from "../relay/fee-quote.ts";
+import type { Fees } from "../relay/fee-quote.ts";
+import { priceOf } from "../relay/fees-by-each.ts";
 import type { Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { costInFlight } from "../relay/relayer-state.ts";

@@ -1,7 +1,8 @@
 import type { Address, Hex } from "@coinslot/protocol";
 import type { NewTransaction } from "../../ledger/transactions/store-transaction.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
-import { priceOf } from "../relay/fee-quote.ts";
+import type { Fees } from "../relay/fee-quote.ts";
+import { priceOf } from "../relay/fees-by-each.ts";
 import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { costInFlight, countCalls, countInFlight } from "../relay/relayer-state.ts";
@@ -15,7 +16,10 @@ export interface OwnCall {
   to: Address;
   data: Hex;
   gasLimit: bigint;
-  /** Sent at the cap on fees where the chain asks for more, and beside any number in flight. */
+  /**
+   * Sent at the highest fees that an endpoint names, and at the cap where they are above it. Sent
+   * beside any number in flight.
+   */
   isUrgent: boolean;
   /** Writes its rows in the database transaction that stores it. */
   alongside: NonNullable<NewTransaction["alongside"]>;
@@ -38,7 +42,7 @@ export interface WaitingCall {
 export interface CallSender {
   context: SettlementContext;
   network: SettlementNetwork;
-  funds: Pick<RelayerFunds, "balanceFor">;
+  funds: Pick<RelayerFunds, "balanceFor" | "largestBalance">;
   calls: WaitingCall[];
 }
 
@@ -78,25 +82,49 @@ async function sendCall(
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state));
   if (able.length === 0) return "no_relayer";
   const plannedAt = context.clock.now();
-  const quoted = await network.fees.quote();
-  const fees = quoted ?? (isUrgent ? await network.fees.ceiling() : undefined);
-  if (fees === undefined) return "too_dear";
-  for (const relayer of able) {
-    const cost = gasLimit * priceOf(fees) + costInFlight(relayer.state);
-    if (cost > (await funds.balanceFor(relayer.address, cost))) continue;
-    const isStored = await storeBatch({
-      context,
-      network,
-      relayer,
-      chosen: [],
-      alongside,
-      call: { to, data, gasLimit },
-      fees,
-      plannedAt,
-    });
-    return isStored ? "stored" : "refused";
+  const offers = isUrgent
+    ? await network.fees.offers()
+    : [await network.fees.quote()].filter((each) => each !== undefined);
+  if (offers.length === 0) return "too_dear";
+  const paying = await choosePaying(funds, able, { offers, gasLimit, isUrgent });
+  if (paying === undefined) return "no_funds";
+  const isStored = await storeBatch({
+    context,
+    network,
+    chosen: [],
+    alongside,
+    call: { to, data, gasLimit },
+    plannedAt,
+    ...paying,
+  });
+  return isStored ? "stored" : "refused";
+}
+
+/**
+ * The first relayer that can pay for a call, with the first fees that it can pay. For an urgent one
+ * a node that shows too small a balance is not believed alone.
+ */
+async function choosePaying(
+  funds: CallSender["funds"],
+  able: readonly Relayer[],
+  call: Pick<OwnCall, "gasLimit" | "isUrgent"> & { offers: readonly Fees[] },
+): Promise<{ relayer: Relayer; fees: Fees } | undefined> {
+  const options = call.offers.flatMap((fees) =>
+    able.map((relayer) => {
+      const cost = call.gasLimit * priceOf(fees) + costInFlight(relayer.state);
+      return { relayer, fees, cost };
+    }),
+  );
+  for (const { cost, ...option } of options) {
+    if (cost <= (await funds.balanceFor(option.relayer.address, cost))) return option;
   }
-  return "no_funds";
+  if (!call.isUrgent) return undefined;
+  const balances = new Map(
+    await Promise.all(
+      able.map(async (each) => [each, await funds.largestBalance(each.address)] as const),
+    ),
+  );
+  return options.find(({ relayer, cost }) => cost <= (balances.get(relayer) ?? 0n));
 }
 
 /** Half of the places are left to payments. */

@@ -1,5 +1,6 @@
-import type { BlockHeader, FeeModel, RpcRequester } from "@coinslot/chain";
+import type { BlockHeader, FeeModel, RpcPool } from "@coinslot/chain";
 import * as z from "zod";
+import { highestOf, priceOf, readFeesByEach } from "./fees-by-each.ts";
 
 /** Fees to offer for gas, in wei. */
 export type Fees =
@@ -7,7 +8,7 @@ export type Fees =
   | { type: "legacy"; gasPrice: bigint };
 
 export interface FeeQuoterOptions {
-  rpc: RpcRequester;
+  rpc: Pick<RpcPool, "request" | "endpoints">;
   feeModel: FeeModel;
   /** Cap on every offer, replacements included, in wei per gas. */
   maxFeePerGasCap: bigint;
@@ -25,8 +26,12 @@ export interface FeeQuoterOptions {
 export interface FeeQuoter {
   /** `undefined`: the chain asks more than the cap allows, so nothing should be sent now. */
   quote(): Promise<Fees | undefined>;
-  /** Fees at the cap, for a transaction that is worth them and has a deadline. */
-  ceiling(): Promise<Fees>;
+  /**
+   * Fees for a transaction that is worth the cap and has a deadline. First the highest that the
+   * endpoints name, in each part: one that understates them holds nothing up. Then those of each
+   * endpoint, the dearest first, for a relayer that cannot pay more. None is above the cap.
+   */
+  offers(): Promise<readonly Fees[]>;
   /**
    * Fees of a replacement: at least an eighth more than before in every part, and at least today's
    * quote. Pools ask for a tenth. `undefined`: that is over the cap.
@@ -63,6 +68,8 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
   const { readHead, headAgeMs } = options;
   const tips = remember("eth_maxPriorityFeePerGas");
   const prices = remember("eth_gasPrice");
+  /** For the urgent calls of one plan. */
+  let offered: { offers: readonly Fees[]; at: number } | undefined;
   const asksTip = fixedTip === undefined && feeModel !== "eip1559-without-tip";
 
   function remember(method: string) {
@@ -100,13 +107,15 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
 
   function capped(fees: Fees, least: bigint): Fees | undefined {
     if (priceOf(fees) <= maxFeePerGasCap) return fees;
-    if (least > maxFeePerGasCap) return undefined;
-    if (fees.type === "legacy") return { type: "legacy", gasPrice: maxFeePerGasCap };
-    return {
-      type: "eip1559",
-      maxFeePerGas: maxFeePerGasCap,
-      maxPriorityFeePerGas: min(fees.maxPriorityFeePerGas, maxFeePerGasCap),
-    };
+    return least > maxFeePerGasCap ? undefined : cut(fees);
+  }
+
+  /** Fees, none of them above the cap. */
+  function cut(fees: Fees): Fees {
+    const price = min(priceOf(fees), maxFeePerGasCap);
+    if (fees.type === "legacy") return { type: "legacy", gasPrice: price };
+    const tip = min(fees.maxPriorityFeePerGas, price);
+    return { type: "eip1559", maxFeePerGas: price, maxPriorityFeePerGas: tip };
   }
 
   return {
@@ -117,14 +126,15 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
       const { fees, least } = await feesBy(freshMs);
       return capped(fees, least);
     },
-    async ceiling() {
-      const { fees } = await feesBy(freshMs);
-      if (fees.type === "legacy") return { type: "legacy", gasPrice: maxFeePerGasCap };
-      return {
-        type: "eip1559",
-        maxFeePerGas: maxFeePerGasCap,
-        maxPriorityFeePerGas: min(fees.maxPriorityFeePerGas, maxFeePerGasCap),
-      };
+    async offers() {
+      if (offered && now() - offered.at < freshMs) return offered.offers;
+      const tip = asksTip ? undefined : (fixedTip ?? 0n);
+      const named = rpc.endpoints.length > 1 ? await readFeesByEach(rpc.endpoints, tip) : [];
+      if (named.length === 0) return [cut((await feesBy(freshMs)).fees)];
+      const byPrice = named.sort((a, b) => (priceOf(a) < priceOf(b) ? 1 : -1));
+      const offers = [highestOf(named), ...byPrice].map(cut);
+      offered = { offers, at: now() };
+      return offers;
     },
     async raise(before) {
       const { fees } = await feesBy(freshMs);
@@ -151,11 +161,6 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
     },
     learnTip: (tip) => void tips.put(tip),
   };
-}
-
-/** The most that a transaction with these fees can pay for its gas. */
-export function priceOf(fees: Fees): bigint {
-  return fees.type === "legacy" ? fees.gasPrice : fees.maxFeePerGas;
 }
 
 function raised(fee: bigint): bigint {

@@ -1,14 +1,21 @@
-import { type Clock, type RpcCall, RpcClosedError, type RpcRequester } from "@coinslot/chain";
+import {
+  type Clock,
+  type RpcCall,
+  RpcClosedError,
+  type RpcPool,
+  type RpcRequester,
+} from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import { type Address, isSameAddress, type Network } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Logger } from "../../logger.ts";
 import type { SettlementMetrics } from "../metrics.ts";
 import type { SettlementEvent } from "../settlement-event.ts";
+import { largest } from "./largest.ts";
 
 export interface RelayerFundsOptions {
   network: Network;
-  rpc: RpcRequester;
+  rpc: RpcRequester & Pick<RpcPool, "endpoints">;
   addresses: readonly Address[];
   /** In wei: below this a relayer is not trusted to pay for another transaction. */
   minimumBalance: bigint;
@@ -47,6 +54,8 @@ export interface RelayerFunds {
   cannotPay(relayer: Address): void;
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
+  /** The largest balance that any endpoint shows, in wei; 0 where there is one endpoint. */
+  largestBalance(relayer: Address): Promise<bigint>;
   /** The known balances, in wei. */
   balances(): ReadonlyMap<Address, bigint>;
   /** Resolves when the balances have been read once, or could not be. */
@@ -64,6 +73,8 @@ const balanceSchema = z
   .string()
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
+/** Time of an endpoint where all are asked. */
+const eachMs = 5_000;
 /** A cached balance of this many times the cost suffices: less is spent between two reads. */
 const plenty = 100n;
 /** Transactions after which a balance is read again, however recent it is. */
@@ -177,6 +188,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
       tooLow.set(relayer, { balance, until: clock.now() + maxReadMsWhenExhausted });
     },
     balanceFor,
+    largestBalance: (relayer) => readLargest(rpc.endpoints, relayer),
     balances: () => new Map([...balances].map(([relayer, { balance }]) => [relayer, balance])),
     whenRead: looked,
     readNow,
@@ -214,6 +226,19 @@ function announce(
       emit({ type: "relayer_funds_exhausted", network, relayer, balance });
       break;
   }
+}
+
+/** One endpoint has been asked before: others may contradict it. */
+async function readLargest(endpoints: readonly RpcRequester[], relayer: Address): Promise<bigint> {
+  if (endpoints.length < 2) return 0n;
+  const signal = AbortSignal.timeout(eachMs);
+  const shown = await Promise.all(
+    endpoints.map(async (endpoint) => {
+      const asked = endpoint.request(balanceCall(relayer), { signal });
+      return balanceSchema.safeParse(await asked.catch(() => undefined)).data ?? 0n;
+    }),
+  );
+  return largest(shown);
 }
 
 function balanceCall(address: Address): RpcCall {

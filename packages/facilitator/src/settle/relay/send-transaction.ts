@@ -38,14 +38,16 @@ interface SendOptions {
 /**
  * Sends the bytes of a stored transaction. Repeating that is harmless. One endpoint gets it at
  * first. All get it where that one refuses it, or where it is sent again: a node that takes
- * transactions and passes none on, or refuses each, must not hold up a relayer.
+ * transactions and passes none on, or refuses each, must not hold up a relayer. All get a call of
+ * ours at once: by a false receipt, one node would keep a claim off the chain.
  *
  * @throws RpcClosedError alone.
  */
 export async function sendTransaction(options: SendOptions): Promise<SendOutcome> {
   const { rpc } = options.network;
   const { endpoints } = rpc;
-  const isToAll = options.isAgain && endpoints.length > 1;
+  const isForAll = options.isAgain || options.broadcast.content === "calls";
+  const isToAll = isForAll && endpoints.length > 1;
   const outcomes = await sendTo(options, isToAll ? endpoints : [rpc]);
   const [refused] = outcomes;
   if (isToAll || refused?.outcome !== "refused") return mergeOutcomes(outcomes);

@@ -1,7 +1,8 @@
 import { type Address, type Hex, keccak256 } from "@coinslot/protocol";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import type { BroadcastsTable } from "../../ledger/transactions-schema.ts";
-import { type Fees, priceOf } from "./fee-quote.ts";
+import type { Fees } from "./fee-quote.ts";
+import { priceOf } from "./fees-by-each.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 
 /** Gas of a transaction that makes no call. */
