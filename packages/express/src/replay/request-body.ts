@@ -136,6 +136,8 @@ function readStream(
 
     function finish(body: RequestBody): void {
       isOver = true;
+      // The listener of the answer lives on, behind an earlier one that may never come.
+      bytes.free();
       request.off("readable", onReadable);
       request.off("close", onClose);
       resolve(body);
@@ -172,6 +174,10 @@ function createGrowingBytes(maxRequestBytes: number) {
     /** Size of the buffer. */
     held: () => buffer.length,
     all: () => buffer.subarray(0, size),
+    free(): void {
+      buffer = Buffer.alloc(0);
+      size = 0;
+    },
   };
 }
 

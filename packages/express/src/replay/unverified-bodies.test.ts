@@ -1,4 +1,6 @@
 import { connect, type Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
 import type { Request, RequestHandler } from "express";
 import { afterEach, describe, expect, it } from "vitest";
@@ -15,6 +17,14 @@ afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
   await Promise.all(opened.splice(0).map((shop) => shop.close()));
 });
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+function bytesOfBuffers(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
 
 const bodyBytes = 65_536;
 const sentBytes = 60_000;
@@ -327,13 +337,16 @@ describe("a body that no handler reads is not held after its answer", () => {
     const { socket } = send(shop, "GET /slow HTTP/1.1\r\nHost: shop\r\n\r\n");
     const all = Object.entries({ Host: "shop", "Content-Length": `${2 ** 20}`, ...headers });
     const head = all.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    const body = Buffer.alloc(2 ** 20, "x");
+    const before = bytesOfBuffers();
     for (let count = 0; count < 4; count += 1) {
       socket.write(`POST /upload HTTP/1.1\r\n${head}\r\n`);
-      socket.write(Buffer.alloc(2 ** 20, "x"));
+      socket.write(body);
     }
     const areEnded = () => requests.slice(1).map(({ readableEnded }) => readableEnded);
     await expect.poll(areEnded, patience).toEqual([true, true, true, true]);
     expect(requests[0]?.res?.writableEnded).toBe(false);
+    await expect.poll(() => bytesOfBuffers() - before, patience).toBeLessThan(2 ** 20);
   });
 
   it("of a form that is too large for a page", async () => {
