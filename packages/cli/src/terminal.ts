@@ -18,8 +18,8 @@ export interface Terminal {
   signal: AbortSignal;
 }
 
-/** Resolves when the command is interrupted. */
-export async function untilInterrupted({ signal }: Terminal): Promise<void> {
+/** Resolves when the command is interrupted. To take the signal is to listen: before it is said. */
+export async function untilInterrupted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, "abort");
 }
 

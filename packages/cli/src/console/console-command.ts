@@ -49,8 +49,9 @@ Examples:
         onError: (error) => terminal.err(error instanceof Error ? error.message : String(error)),
       });
       try {
+        const { signal } = terminal;
         terminal.err(`The console runs at ${started.url}. Ctrl-C stops it.`);
-        await untilInterrupted(terminal);
+        await untilInterrupted(signal);
       } finally {
         await started.close();
       }

@@ -44,6 +44,8 @@ Examples:
     )
     .action(
       async ({ chainId, host, port, blockTime, files, json }: DevnetOptions): Promise<void> => {
+        // From here on, a signal leaves no chain behind.
+        const { signal } = terminal;
         const { describeDevnet, startDevnet } = await loadDevnet();
         const devnet = await startDevnet({
           chainId,
@@ -65,7 +67,7 @@ Examples:
             terminal.out(describeEnvironment(environment));
           }
           terminal.err("Ctrl-C stops it.");
-          await untilInterrupted(terminal);
+          await untilInterrupted(signal);
         } finally {
           await devnet.stop();
         }

@@ -55,10 +55,11 @@ Examples:
       .action(async (url: string, options: InspectOptions): Promise<void> => {
         const inspector = await open(url, options);
         try {
+          const { signal } = terminal;
           const { proxyUrl, pageUrl } = inspector;
           terminal.err(`Ask the seller at ${proxyUrl}. See ${pageUrl}. Ctrl-C stops it.`);
           const stopReport = reportCycles(terminal, inspector, { isJson: options.json === true });
-          await untilInterrupted(terminal);
+          await untilInterrupted(signal);
           await inspector.settled();
           stopReport();
           if (options.record !== undefined) await save(terminal, io, options.record, inspector);

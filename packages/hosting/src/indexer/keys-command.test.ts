@@ -64,7 +64,7 @@ describe("the keys commands", () => {
 
     const postgres = await createDatabaseUrl("postgres");
     await expect(run(postgres, "list")).rejects.toThrow(
-      /tables are not there.* migrates them\. Start or repair/,
+      /tables are not there.* migrates them\. Update and restart/,
     );
     const database = await openDatabase<object>({ url: postgres });
     onTestFinished(() => database.close());

@@ -228,9 +228,13 @@ describe("channels of callers, with payers that take what they can", () => {
     await channels.withdraw(config, 5_000n);
     const rows = [await channels.rowOf(config, 4_000n)];
     const refund = await here.refund(config, 4_000n, { amount: 5_000n, claims: rows });
+    // The other node has the claim, in no block yet.
+    await devnet.setAutomine(false);
     await expect(here.settle(misled, refund)).rejects.toMatchObject({ kind: "unavailable" });
     expect(await channels.stateOf(config)).toMatchObject({ refundNonce: 0n, totalClaimed: 0n });
     lie = undefined;
+    await devnet.setAutomine(true);
+    await devnet.mine(1);
     await vi.waitFor(async () => {
       expect(await here.settle(misled, refund)).toMatchObject({ state: "done" });
     }, patience);
